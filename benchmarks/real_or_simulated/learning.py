@@ -25,6 +25,7 @@ _LATE = 3.0
 #: The median of a log-normal distribution of this spread, beside that of the differences of two of its times.
 _MEDIAN_OF_DIFFERENCES = 1.54
 _USUAL_SPREAD = 0.7
+_NEAR = 4.0
 _NO_COOLING = Cooling(0.02, 1.0, 1.0)
 
 
@@ -56,9 +57,9 @@ def learn(set_ups: Sequence[dict[str, Any]], runs: Sequence[Captures]) -> Learne
         passed = [passages(end, set_up, run) for set_up, run in zip(set_ups, runs, strict=True)]
         entering = [pair for passage in passed for pair in passage.entering]
         leaving_s = [late_s for passage in passed for late_s in passage.late_s]
-        apart_s = min((passage.apart_s for passage in passed), default=0.0)
+        apart_s = np.array([gap_s for passage in passed for gap_s in passage.apart_s])
         devices[end].insert(0, _entrance(end, entering))
-        devices[other].append(_exit(other, leaving_s) | {"apart_s": apart_s})
+        devices[other].append(_exit(other, leaving_s) | _apart(apart_s))
     return Learned(ends, devices)
 
 
@@ -88,6 +89,12 @@ def _exit(end: str, late_s: Sequence[float]) -> dict[str, Any]:
     way = "up" if end == "server" else "down"
     hop[way] = _written(LogNormal(0.0, usual_s, _USUAL_SPREAD))
     return hop | _interruption(differences_s, is_late)
+
+
+def _apart(gaps_s: Floats) -> dict[str, Any]:
+    """How soon packets follow one another that waited for the device: gaps near the least one."""
+    near_s = gaps_s[gaps_s < _NEAR * gaps_s.min()] if len(gaps_s) else gaps_s
+    return {"apart": _written(fit_log_normal(near_s))} if len(near_s) >= LEAST_SAMPLES else {}
 
 
 def _interruption(times_s: Floats, is_late: npt.NDArray[np.bool_]) -> dict[str, Any]:

@@ -37,8 +37,8 @@ class Passages:
     entering: list[tuple[float, float]] = field(default_factory=list)
     #: How much later they left than the one before, beyond the line's time, where it was busy.
     late_s: list[float] = field(default_factory=list)
-    #: The least time between two that arrived.
-    apart_s: float = _BUSY_S
+    #: Times between two that arrived.
+    apart_s: list[float] = field(default_factory=list)
 
 
 class _Packet(NamedTuple):
@@ -62,7 +62,7 @@ def passages(end: str, set_up: Mapping[str, Any], run: Captures) -> Passages:
     arrivals = _arrivals(there, way, base_ns)
     departures = Counter(packet.key for packet in departed if packet.is_sent)
     found = Passages()
-    found.apart_s = min((float(gap) for gap in np.diff(sorted(arrivals.values()))), default=_BUSY_S)
+    found.apart_s = np.diff(sorted(arrivals.values())).tolist()
     free_s, last_s = 0.0, -1.0
     before_s: float | None = None
     for packet in departed:

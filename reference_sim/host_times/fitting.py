@@ -26,8 +26,9 @@ _FACTORS = np.geomspace(1.0, 60.0, 60)
 #: them are alike, any factor would do.
 _FOR_SHORT, _FOR_ANY = 0.02, 2e-4
 _ROUNDS = 60
-#: A share of acts below which they are no kind of their own.
+#: A share of acts below which they are no kind of their own, and how much longer, as a logarithm, another kind is.
 _RARE = 0.05
+_FAR = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,29 +112,41 @@ def _bins(times_s: Floats, pauses_s: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def slower_mode(logs: Floats, quick: tuple[float, float] | None = None) -> npt.NDArray[np.bool_]:
-    """Which of the times with these natural logarithms are of the slower of two kinds of act, by the mixture of two
-    normal distributions that fits best.
+    """Which of the times with these natural logarithms are of slower kinds of act, by mixtures of normal distributions.
 
-    `quick` is what is known of the quicker one, its mean and its standard deviation. None is of the slower one where
-    two do not explain them better than one does (the Bayesian information criterion), or one is rare.
+    `quick` is what acts of the quicker kind are like, a mean and a standard deviation. With it there may be two slower
+    kinds, whose means are far above. Without it there is one at most, and none where two do not explain the times
+    better than one does (the Bayesian information criterion). None is slower where few are.
     """
-    means, sigmas, shares = np.quantile(logs, (0.25, 0.85)), np.full(2, max(np.std(logs) / 2, 0.1)), np.full(2, 0.5)
-    if quick is not None:
-        means[0], sigmas[0] = quick
-    first = 0 if quick is None else 1
+    nothing = np.zeros(len(logs), np.bool_)
+    if quick is None:
+        mixture = _mixture(logs, np.quantile(logs, (0.25, 0.85)))
+        together = len(logs) * (np.log(np.std(logs) + 1e-12) + 0.5)
+        if 2 * (np.log(_odds(logs, *mixture).sum(axis=1)).sum() + together) < 3 * np.log(len(logs)):
+            return nothing
+        far = _FAR
+    else:
+        mixture = _mixture(logs, quick[0] + np.array([0.0, 1.0, 3.0]))
+        far = max(_FAR, 2 * quick[1])
+    means, _, shares = mixture
+    first = float(means[shares > _RARE].min())
+    slower = means > first + far
+    odds = _odds(logs, *mixture)
+    is_slower = (odds[:, slower].sum(axis=1) > odds[:, ~slower].sum(axis=1)) & (logs > first)
+    return is_slower if _RARE < is_slower.mean() < 1 - _RARE else nothing
+
+
+def _mixture(logs: Floats, means: Floats) -> tuple[Floats, Floats, Floats]:
+    """Means, standard deviations and shares of normal distributions, by their likelihood from these means on."""
+    sigmas, shares = np.full(len(means), max(np.std(logs) / 2, 0.1)), np.full(len(means), 1 / len(means))
     for _ in range(_ROUNDS):
         odds = _odds(logs, means, sigmas, shares)
         members = odds / odds.sum(axis=1, keepdims=True)
         counts = members.sum(axis=0) + 1e-9
+        means = (members * logs[:, None]).sum(axis=0) / counts
+        sigmas = np.sqrt((members * (logs[:, None] - means) ** 2).sum(axis=0) / counts) + 0.02
         shares = counts / len(logs)
-        for mode in range(first, 2):
-            means[mode] = (members[:, mode] * logs).sum() / counts[mode]
-            sigmas[mode] = np.sqrt((members[:, mode] * (logs - means[mode]) ** 2).sum() / counts[mode]) + 0.02
-    odds = _odds(logs, means, sigmas, shares)
-    gained = 2 * (np.log(odds.sum(axis=1)).sum() + len(logs) * (np.log(np.std(logs) + 1e-12) + 0.5))
-    if gained < 3 * np.log(len(logs)) or shares.min() < _RARE or means[1] < means[0]:
-        return np.zeros(len(logs), np.bool_)
-    return np.asarray((odds[:, 1] > odds[:, 0]) & (logs > means[0]))
+    return means, sigmas, shares
 
 
 def _odds(logs: Floats, means: Floats, sigmas: Floats, shares: Floats) -> Floats:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pepscope.captures.capture import Capture
 from reference_sim.host_times.acts import Act, Acts, End, acts_of
@@ -29,7 +30,7 @@ _USUAL_INTERRUPTED = 0.00135
 _LEAST_FOR_SHARE = 200
 #: Captures that the spread between runs rests on, and acts in each.
 _LEAST_CAPTURES = 4
-_LEAST_ACTS = 30
+_LEAST_ACTS = 15
 #: Variance of a median of normally distributed numbers, times their count, in units of their variance.
 _MEDIAN_VARIANCE = np.pi / 2
 _LEAST_TIME_S = 1e-7
@@ -106,6 +107,7 @@ class _Kernel:
         self.receiving: LogNormal | None = None
         self._read_s, self._read_pauses_s = np.zeros(0), np.zeros(0)
         self._pooled: LogNormal | None = None
+        self._usual_logs = 0.0, 0.0
         released = [_one_by_one(*_seconds(one, Act.RELEASE)) for one in acts]
         acknowledged = [_one_by_one(*_seconds(one, Act.ACKNOWLEDGEMENT)) for one in acts]
         if sum(len(times_s) for times_s, _ in released) < LEAST_SAMPLES:
@@ -131,8 +133,10 @@ class _Kernel:
         self.cooling = measured.cooling or _USUAL_COOLING
         warm_s = times_s / self.cooling.factors(pauses_s)
         first = fit_log_normal(warm_s)
-        is_interrupted = first.above(warm_s) > _INTERRUPTED * max(first.spread, 0.2)
+        is_interrupted = _is_late(first, warm_s)
         self.receiving = self._pooled = measured.times["receiving"] = fit_log_normal(warm_s[~is_interrupted])
+        low, middle, high = np.log(np.quantile(warm_s[~is_interrupted], (0.16, 0.5, 0.84)))
+        self._usual_logs = float(middle), float(high - low) / 2
         if len(times_s) >= _LEAST_FOR_SHARE:
             measured.interrupted_share = max(0.0, float(is_interrupted.mean()) - _USUAL_INTERRUPTED)
         _measure(measured, "interruption", times_s[is_interrupted])
@@ -164,22 +168,23 @@ class _Kernel:
         """Acknowledgements that came after the program had read."""
         if self._pooled is None or len(times_s) < LEAST_SAMPLES:
             return
-        logs = self._pooled.above(times_s / self.cooling.factors(pauses_s))
-        rows = slower_mode(logs, (0.0, max(self._pooled.spread, 0.1)))
+        warm_s = times_s / self.cooling.factors(pauses_s)
+        rows = slower_mode(np.log(warm_s), self._usual_logs)
         self._read_s, self._read_pauses_s = times_s[rows], pauses_s[rows]
-        quick_s = (times_s / self.cooling.factors(pauses_s))[~rows & (logs < _INTERRUPTED * self._pooled.spread)]
-        _measure(self._measured, "receiving_data", quick_s)
+        _measure(self._measured, "receiving_data", warm_s[~rows & ~_is_late(self._pooled, warm_s)])
         self._take_runs_out("receiving_data")
 
     def measure_reading(self) -> None:
         """Of programs that only read."""
-        _measure(self._measured, "reading", self.program_times(self._read_s, self._read_pauses_s, self.receiving))
+        before = self._measured.times.get("receiving_data", self.receiving)
+        _measure(self._measured, "reading", self.program_times(self._read_s, self._read_pauses_s, before))
 
     def measure_first_data(self, times_s: Floats, pauses_s: Floats) -> None:
         """How many times as long the first data of a connection take as later packets."""
         self._measured.samples["first_data"] = len(times_s)
-        if self.receiving is not None and len(times_s) >= LEAST_SAMPLES:
-            shares = times_s / (self.receiving.median_s * self.cooling.factors(pauses_s))
+        later = self._measured.times.get("receiving_data", self.receiving)
+        if later is not None and len(times_s) >= LEAST_SAMPLES:
+            shares = times_s / (later.median_s * self.cooling.factors(pauses_s))
             self._measured.first_data = max(1.0, float(np.median(shares)))
 
     def program_times(self, times_s: Floats, pauses_s: Floats, before: LogNormal | None) -> Floats:
@@ -188,6 +193,11 @@ class _Kernel:
             return times_s[:0]
         factors = self.cooling.factors(pauses_s)
         return np.maximum(times_s - before.median_s * np.minimum(factors, times_s / before.median_s), _LEAST_TIME_S)
+
+
+def _is_late(usual: LogNormal, times_s: Floats) -> npt.NDArray[np.bool_]:
+    """Which acts waited for something else."""
+    return usual.above(times_s) > _INTERRUPTED * max(usual.spread, 0.2)
 
 
 def _measure_openings(measured: Measured, acts: Sequence[Acts], cooling: Cooling) -> None:

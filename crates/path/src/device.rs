@@ -16,8 +16,8 @@ pub struct DeviceSettings {
     /// In close succession; `None` for no time.
     pub down: Option<ProcessingTime>,
     pub up: Option<ProcessingTime>,
-    /// The least time from one packet that leaves to the next one in its direction, where they take time.
-    pub apart_ns: Nanoseconds,
+    /// From one packet that leaves to the next one that waited behind it, where they take time.
+    pub apart: ProcessingTime,
     /// The share of packets before which something else has the processor, where they take time, and for how long.
     pub interrupted_share: f64,
     pub interruption: ProcessingTime,
@@ -66,11 +66,17 @@ impl<P: Datagram> Hop<P> for Device<P> {
             time.times(factor).draw(1.0, &mut self.random)
         });
         let (line, counts) = (&mut self.lines[direction.index()], &mut self.counts[direction.index()]);
-        let apart_ns = if time.is_some() { self.settings.apart_ns } else { 0 };
-        let first_ns = line.back().map_or(0, |(at, _)| at.saturating_add(apart_ns));
         counts.offered_packets += 1;
         counts.offered_bytes += u64::from(packet.length_bytes());
-        line.push_back((now.saturating_add(time_ns).max(first_ns), packet));
+        let leaves_ns = now.saturating_add(time_ns);
+        let leaves_ns = match line.back() {
+            Some((last_ns, _)) if time.is_none() => leaves_ns.max(*last_ns),
+            Some((last_ns, _)) if leaves_ns <= *last_ns => {
+                last_ns.saturating_add(self.settings.apart.draw(1.0, &mut self.random))
+            }
+            _ => leaves_ns,
+        };
+        line.push_back((leaves_ns, packet));
     }
 
     fn handle_timeout(&mut self, _now: Nanoseconds) {}

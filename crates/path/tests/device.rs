@@ -12,7 +12,7 @@ fn settings(spread: f64) -> DeviceSettings {
     DeviceSettings {
         down: None,
         up: Some(ProcessingTime { least_ns: 2e3, median_ns: 5e3, spread }),
-        apart_ns: 0,
+        apart: ProcessingTime { least_ns: 0.0, median_ns: 0.0, spread: 0.0 },
         interrupted_share: 0.0,
         interruption: ProcessingTime { least_ns: 1e6, median_ns: 1e6, spread: 0.0 },
         cold: 10.0,
@@ -70,7 +70,8 @@ fn packets_after_a_pause_take_longer_whichever_way_the_last_one_went() {
 
 #[test]
 fn packets_that_waited_leave_apart() {
-    let settings = DeviceSettings { apart_ns: 700, ..settings(0.0) };
+    let settings =
+        DeviceSettings { apart: ProcessingTime { least_ns: 700.0, median_ns: 700.0, spread: 0.0 }, ..settings(0.0) };
     let mut driver = Driver::new(Device::new(&settings, 1, "device"));
     for _ in 0..3 {
         driver.send(Direction::Up, Probe { bytes: 100, ..Probe::default() });

@@ -23,7 +23,7 @@ impl Link for DeviceSettings {
     /// | field | unit, range | default | meaning |
     /// |---|---|---|---|
     /// | `down`, `up` | [`time_of`] | no time | that a packet takes, where packets come in close succession |
-    /// | `apart_s` | 0-10 | 0 | the least time from one packet to the next one, where they take time |
+    /// | `apart` | [`time_of`] | no time | from one packet to the next one that waited behind it, where they take time |
     /// | `interrupted_share` | 0-1 | 0 | of packets before which something else has the processor |
     /// | `interruption` | [`time_of`] | 20, 100 us, 1.2 | for so long, instead of `down` or `up` |
     /// | `cold` | 1-1000 | 1 | how many times as long it takes after a pause in both directions |
@@ -36,7 +36,7 @@ impl Link for DeviceSettings {
         Ok(DeviceSettings {
             down: fields.optional_section("down", |time| time_of(time, NO_TIME))?,
             up: fields.optional_section("up", |time| time_of(time, NO_TIME))?,
-            apart_ns: fields.seconds("apart_s", 0.0..=10.0, 0.0)?,
+            apart: fields.section("apart", |time| time_of(time, NO_TIME))?,
             interrupted_share: fields.number("interrupted_share", 0.0..=1.0, 0.0)?,
             interruption: fields.section("interruption", |time| time_of(time, INTERRUPTION))?,
             cold: fields.number("cold", 1.0..=1000.0, 1.0)?,
