@@ -17,7 +17,15 @@ from benchmarks.real_or_simulated.passages import SENT, passages
 from benchmarks.real_or_simulated.runs import Captures
 from pepscope.captures.capture import open_capture
 from reference_sim.host_times import End, Measured, measure_host_times
-from reference_sim.host_times.fitting import LEAST_SAMPLES, Cooling, Floats, LogNormal, fit_cooling, fit_log_normal
+from reference_sim.host_times.fitting import (
+    LEAST_SAMPLES,
+    Cooling,
+    Floats,
+    LogNormal,
+    fit_cooling,
+    fit_log_normal,
+    fit_time,
+)
 
 ENDS = {"server": End.SERVER, "mobile": End.CLIENT}
 #: Times beyond so many standard deviations are those of packets that waited for something else.
@@ -73,7 +81,7 @@ def _entrance(end: str, entering: Sequence[tuple[float, float]]) -> dict[str, An
     warm_s = times_s / cooling.factors(pauses_s)
     first = fit_log_normal(warm_s)
     is_late = first.above(warm_s) > _LATE * max(first.spread, 0.2)
-    hop[SENT[end][1]] = _written(fit_log_normal(warm_s[~is_late]))
+    hop[SENT[end][1]] = fit_time(warm_s[~is_late]).table()
     cold = {"cold": cooling.most, "cooling_s": cooling.full_s, "cooling_exponent": cooling.exponent}
     return hop | cold | _interruption(times_s, is_late)
 
@@ -87,22 +95,18 @@ def _exit(end: str, late_s: Sequence[float]) -> dict[str, Any]:
     usual_s = float(np.median(np.abs(differences_s))) * _MEDIAN_OF_DIFFERENCES
     is_late = differences_s > 10 * usual_s
     way = "up" if end == "server" else "down"
-    hop[way] = _written(LogNormal(0.0, usual_s, _USUAL_SPREAD))
+    hop[way] = LogNormal(0.0, usual_s, _USUAL_SPREAD).table()
     return hop | _interruption(differences_s, is_late)
 
 
 def _apart(gaps_s: Floats) -> dict[str, Any]:
     """How soon packets follow one another that waited for the device: gaps near the least one."""
     near_s = gaps_s[gaps_s < _NEAR * gaps_s.min()] if len(gaps_s) else gaps_s
-    return {"apart": _written(fit_log_normal(near_s))} if len(near_s) >= LEAST_SAMPLES else {}
+    return {"apart": fit_time(near_s).table()} if len(near_s) >= LEAST_SAMPLES else {}
 
 
 def _interruption(times_s: Floats, is_late: npt.NDArray[np.bool_]) -> dict[str, Any]:
     """Packets that waited for something else, if there were enough."""
     if np.count_nonzero(is_late) < LEAST_SAMPLES:
         return {}
-    return {"interrupted_share": float(np.mean(is_late)), "interruption": _written(fit_log_normal(times_s[is_late]))}
-
-
-def _written(time: LogNormal) -> dict[str, float]:
-    return {"least_s": time.least_s, "median_s": time.median_s, "spread": time.spread}
+    return {"interrupted_share": float(np.mean(is_late)), "interruption": fit_time(times_s[is_late]).table()}

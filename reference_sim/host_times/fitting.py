@@ -6,6 +6,7 @@ All go by quantiles of logarithms, so that a few acts that waited for something 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,9 @@ LEAST_SAMPLES = 12
 #: With fewer the shape of the law of pauses is not fitted.
 LEAST_FOR_COOLING = 200
 _ENOUGH = 25
+#: So many quantiles need so many samples.
+_QUANTILES, LEAST_FOR_QUANTILES = 33, 200
+_DIGITS = 4
 _MOST_SPREAD = 2.5
 _LEAST_SPREAD = 0.02
 _FULL_S = np.geomspace(1e-3, 0.3, 26)
@@ -39,6 +43,18 @@ class LogNormal:
     median_s: float
     #: Standard deviation of the natural logarithm of what is above the least.
     spread: float
+    #: What equal shares of the samples lie between, from the least to the greatest, where there were enough of them:
+    #: the distribution whatever its form, of two kinds of act for example.
+    quantiles_s: tuple[float, ...] = ()
+
+    def table(self) -> dict[str, Any]:
+        """As scenarios have it, to four digits."""
+        least_s = rounded(self.least_s)
+        table = {
+            "least_s": least_s, "median_s": max(rounded(self.median_s), least_s), "spread": rounded(self.spread),
+        }  # fmt: skip
+        quantiles = {"quantiles_s": [rounded(one) for one in self.quantiles_s]} if self.quantiles_s else {}
+        return table | quantiles
 
     def above(self, times_s: Floats) -> Floats:
         """Logarithms of what times have above the least, as shares of the median's; at least -3 times the spread."""
@@ -73,6 +89,20 @@ def fit_log_normal(times_s: Floats) -> LogNormal:
         return LogNormal(least, float(max(median, least)), 0.0)
     spread = float(np.log((upper - least) / (lower - least)) / 2)
     return LogNormal(least, float(median), min(max(spread, _LEAST_SPREAD), _MOST_SPREAD))
+
+
+def fit_time(times_s: Floats) -> LogNormal:
+    """As a log-normal distribution, and with enough samples by its quantiles, too."""
+    fitted = fit_log_normal(times_s)
+    if len(times_s) < LEAST_FOR_QUANTILES:
+        return fitted
+    shown = np.quantile(times_s, np.linspace(0, 1, _QUANTILES))
+    return LogNormal(fitted.least_s, fitted.median_s, fitted.spread, tuple(shown.tolist()))
+
+
+def rounded(value: float) -> float:
+    """To the digits that are written."""
+    return float(f"{value:.{_DIGITS}g}")
 
 
 def fit_cooling(times_s: Floats, pauses_s: Floats) -> Cooling | None:

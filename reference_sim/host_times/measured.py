@@ -18,6 +18,8 @@ from reference_sim.host_times.fitting import (
     LogNormal,
     fit_cooling,
     fit_log_normal,
+    fit_time,
+    rounded,
     slower_mode,
 )
 
@@ -37,7 +39,6 @@ _LEAST_TIME_S = 1e-7
 #: Packets so many typical times apart do not wait for one another.
 _ALONE = 10.0
 _MOST_SENDING = 8.0
-_DIGITS = 4
 
 
 @dataclass(slots=True)
@@ -65,13 +66,9 @@ class Measured:
             "interrupted_share": self.interrupted_share,
             "machine_spread": self.machine_spread,
         }
-        table: dict[str, Any] = {name: _rounded(value) for name, value in numbers.items() if value is not None}
+        table: dict[str, Any] = {name: rounded(value) for name, value in numbers.items() if value is not None}
         for name, time in self.times.items():
-            table[name] = {
-                "least_s": _rounded(time.least_s),
-                "median_s": max(_rounded(time.median_s), _rounded(time.least_s)),
-                "spread": _rounded(time.spread),
-            }
+            table[name] = time.table()
         return table
 
     def not_measured(self) -> tuple[str, ...]:
@@ -114,7 +111,7 @@ class _Kernel:
             self._fit([self._quick(times_s, pauses_s) for times_s, pauses_s in acknowledged])
         else:
             self._fit(released)
-        self._split(*_together(acknowledged))
+        self._split(acknowledged)
 
     def _quick(self, times_s: Floats, pauses_s: Floats) -> tuple[Floats, Floats]:
         if len(times_s) < LEAST_SAMPLES:
@@ -134,50 +131,52 @@ class _Kernel:
         warm_s = times_s / self.cooling.factors(pauses_s)
         first = fit_log_normal(warm_s)
         is_interrupted = _is_late(first, warm_s)
-        self.receiving = self._pooled = measured.times["receiving"] = fit_log_normal(warm_s[~is_interrupted])
+        self.receiving = self._pooled = measured.times["receiving"] = fit_time(warm_s[~is_interrupted])
         low, middle, high = np.log(np.quantile(warm_s[~is_interrupted], (0.16, 0.5, 0.84)))
         self._usual_logs = float(middle), float(high - low) / 2
         if len(times_s) >= _LEAST_FOR_SHARE:
             measured.interrupted_share = max(0.0, float(is_interrupted.mean()) - _USUAL_INTERRUPTED)
         _measure(measured, "interruption", times_s[is_interrupted])
-        self._measure_runs(released)
+        self._measure_runs([times_s / self.cooling.factors(pauses_s) for times_s, pauses_s in released])
 
-    def _measure_runs(self, released: Sequence[tuple[Floats, Floats]]) -> None:
+    def _measure_runs(self, runs: Sequence[Floats]) -> None:
         """How much captures differ as a whole."""
         receiving = self.receiving
-        typical, noise = [], []
-        for times_s, pauses_s in released:
-            if receiving is not None and len(times_s) >= _LEAST_ACTS:
-                typical.append(float(np.median(receiving.above(times_s / self.cooling.factors(pauses_s)))))
-                noise.append(_MEDIAN_VARIANCE * receiving.spread**2 / len(times_s))
+        if receiving is None:
+            return
+        typical = [float(np.median(receiving.above(run))) for run in runs if len(run) >= _LEAST_ACTS]
+        noise = [_MEDIAN_VARIANCE * receiving.spread**2 / len(run) for run in runs if len(run) >= _LEAST_ACTS]
         self._measured.samples["machine_spread"] = len(typical)
-        if receiving is None or len(typical) < _LEAST_CAPTURES:
+        if len(typical) < _LEAST_CAPTURES:
             return
         variance = max(0.0, float(np.var(typical, ddof=1)) - float(np.mean(noise)))
         self._measured.machine_spread = min(float(np.sqrt(variance)), 2.0)
-        self._take_runs_out("receiving")
+        self._measured.times["receiving"] = _within_runs(receiving, [run[~_is_late(receiving, run)] for run in runs])
 
-    def _take_runs_out(self, name: str) -> None:
-        """What acts of one run differ by is what is left of all of them together."""
-        time, runs = self._measured.times.get(name), self._measured.machine_spread
-        if time is not None and runs is not None:
-            within = max(time.spread**2 - runs**2, (time.spread / 3) ** 2) ** 0.5
-            self._measured.times[name] = LogNormal(time.least_s, time.median_s, within)
-
-    def _split(self, times_s: Floats, pauses_s: Floats) -> None:
-        """Acknowledgements that came after the program had read."""
+    def _split(self, acknowledged: Sequence[tuple[Floats, Floats]]) -> None:
+        """Acknowledgements of the kernel alone, and those that came after the program had read."""
+        times_s, pauses_s = _together(acknowledged)
         if self._pooled is None or len(times_s) < LEAST_SAMPLES:
             return
         warm_s = times_s / self.cooling.factors(pauses_s)
         rows = slower_mode(np.log(warm_s), self._usual_logs)
         self._read_s, self._read_pauses_s = times_s[rows], pauses_s[rows]
-        _measure(self._measured, "receiving_data", warm_s[~rows & ~_is_late(self._pooled, warm_s)])
-        self._take_runs_out("receiving_data")
+        is_quick = ~rows & ~_is_late(self._pooled, warm_s)
+        _measure(self._measured, "receiving_data", warm_s[is_quick])
+        time = self._measured.times.get("receiving_data")
+        if time is not None and self._measured.machine_spread is not None:
+            ends = np.cumsum([len(part) for part, _ in acknowledged])[:-1]
+            runs = [run[kept] for run, kept in zip(np.split(warm_s, ends), np.split(is_quick, ends), strict=True)]
+            self._measured.times["receiving_data"] = _within_runs(time, runs)
 
     def measure_reading(self) -> None:
-        """Of programs that only read."""
+        """Of programs that only read and were asleep.
+
+        One at work when data come reads later, by how much it has still to do, which no drawn time is like.
+        """
         before = self._measured.times.get("receiving_data", self.receiving)
-        _measure(self._measured, "reading", self.program_times(self._read_s, self._read_pauses_s, before))
+        read_s = self.program_times(self._read_s, self._read_pauses_s, before)
+        _measure(self._measured, "reading", _of_one_act(read_s))
 
     def measure_first_data(self, times_s: Floats, pauses_s: Floats) -> None:
         """How many times as long the first data of a connection take as later packets."""
@@ -193,6 +192,14 @@ class _Kernel:
             return times_s[:0]
         factors = self.cooling.factors(pauses_s)
         return np.maximum(times_s - before.median_s * np.minimum(factors, times_s / before.median_s), _LEAST_TIME_S)
+
+
+def _within_runs(time: LogNormal, runs: Sequence[Floats]) -> LogNormal:
+    """The distribution within runs, each brought to the same typical time above the least."""
+    known = [run for run in runs if len(run) >= _LEAST_ACTS]
+    brought = [time.least_s + (run - time.least_s) / np.exp(np.median(time.above(run))) for run in known]
+    within_s = np.concatenate(brought) if brought else np.zeros(0)
+    return fit_time(np.maximum(within_s, 0.0)) if len(within_s) >= LEAST_SAMPLES else time
 
 
 def _is_late(usual: LogNormal, times_s: Floats) -> npt.NDArray[np.bool_]:
@@ -220,7 +227,7 @@ def _measure_openings(measured: Measured, acts: Sequence[Acts], cooling: Cooling
 def _measure(measured: Measured, name: str, times_s: Floats) -> None:
     measured.samples[name] = len(times_s)
     if len(times_s) >= LEAST_SAMPLES:
-        measured.times[name] = fit_log_normal(times_s)
+        measured.times[name] = fit_time(times_s)
 
 
 def _of_one_act(gaps_s: Floats) -> Floats:
@@ -254,7 +261,3 @@ def _together(parts: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
     if not parts:
         return np.zeros(0), np.zeros(0)
     return np.concatenate([times_s for times_s, _ in parts]), np.concatenate([pauses_s for _, pauses_s in parts])
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")

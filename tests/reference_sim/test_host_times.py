@@ -60,7 +60,7 @@ def measured_in(scenario: Scenario, directory: Path, place: str = "server") -> M
 def test_the_defaults_written_out_are_the_defaults(tmp_path: Path) -> None:
     plain = made(None)
     times = json.loads(json.dumps(plain.server["times"], default=dict))
-    assert times["receiving"] == {"least_s": 3e-6, "median_s": 7e-6, "spread": 0.8}
+    assert times["receiving"] == {"least_s": 3e-6, "median_s": 7e-6, "spread": 0.8, "quantiles_s": None}
     first, second = (simulate(made(one), tmp_path / str(one is None)) for one in (None, times))
     for place in ("server", "mobile"):
         assert first.captures[place].read_bytes() == second.captures[place].read_bytes()
@@ -80,6 +80,9 @@ def test_an_ideal_machine_has_no_times() -> None:
         ({"server": {"host": "linux", "times": {"thinking": {}}}}, "server.times.thinking"),
         ({"path": [{"kind": "split-proxy", "mobile_leg": {"host": "linux", "times": {}}}]}, "which is one machine"),
         ({"path": [{"kind": "split-proxy", "times": {}}]}, "path[0].times must be absent where takes_time is false"),
+        ({"server": {"host": "linux", "times": {"reading": {"quantiles_s": [2e-6, 1e-6]}}}}, "none less than the one"),
+        ({"server": {"host": "linux", "times": {"reading": {"quantiles_s": [1]}}}}, "2 to 1000 numbers"),
+        ({"server": {"host": "linux", "times": {"reading": {"quantiles_s": [0, 11]}}}}, "a list of numbers, each"),
         ({"path": [{"kind": "device", "down": {"median_s": 11}}]}, "path[0].down.median_s must be"),
     ],
 )
@@ -214,6 +217,15 @@ def test_captures_give_back_the_times_that_made_them(
     assert found["receiving"].spread == pytest.approx(receiving[2], abs=0.2)
     client = measure_host_times([(open_capture(str(directory / "mobile.pcapng")), End.CLIENT)]).times
     assert client["connected"].median_s == pytest.approx(200e-6, rel=0.25)
+
+
+def test_times_of_two_kinds_come_back_as_their_quantiles(tmp_path: Path) -> None:
+    two = {"quantiles_s": [4e-6] + 8 * [5e-6] + 8 * [30e-6] + [40e-6]}
+    found = measured_in(made({**PLAIN, "receiving": two}), tmp_path).table()["receiving"]["quantiles_s"]
+    # Medians of bins of pauses jump between the two kinds, so that a part of the difference may pass for a pause's.
+    assert found[8] == pytest.approx(5e-6, rel=0.3)
+    assert found[24] == pytest.approx(30e-6, rel=0.3)
+    assert sum(10e-6 < one < 20e-6 for one in found) <= 5
 
 
 def test_a_machine_with_other_times_is_told_from_one_with_these(tmp_path: Path) -> None:

@@ -320,6 +320,25 @@ impl Fields {
         }
     }
 
+    /// A list of numbers, or `None` where there is none.
+    ///
+    /// # Errors
+    /// If anything in it is no number in the range.
+    pub fn optional_numbers(&mut self, name: &'static str, range: RangeInclusive<f64>) -> Read<Option<Vec<f64>>> {
+        let Some(value) = self.take(name) else {
+            self.resolve(name, Value::Null);
+            return Ok(None);
+        };
+        let number = |value: &Value| value.as_f64().filter(|number| range.contains(number));
+        match value.as_array().and_then(|values| values.iter().map(number).collect()) {
+            Some(numbers) => {
+                self.resolve(name, value);
+                Ok(Some(numbers))
+            }
+            None => Err(self.refuse(name, value, format!("a list of numbers, each {}", between(&range)))),
+        }
+    }
+
     /// A refusal by the component that this table describes.
     #[must_use]
     pub fn refused_by(&self, error: &SettingsError) -> ScenarioError {

@@ -45,7 +45,7 @@ pub use managed::{
 };
 pub use opportunities::{Opportunities, MAHIMAHI_OPPORTUNITY_BYTES, MAHIMAHI_OVERHEAD_BYTES};
 pub use policer::{Policed, Policer, PolicerLineSettings, PolicerSettings};
-pub use processing_time::{Cooling, ProcessingTime};
+pub use processing_time::{Cooling, ProcessingTime, QUANTILES};
 pub use queue::{AverageQueue, MarkingSettings, Occupancy, Places, QueueLimit, QueueSettings, Size};
 pub use radio_states::{RadioStates, RadioStatesSettings};
 pub use random::Random;

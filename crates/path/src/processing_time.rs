@@ -1,29 +1,59 @@
-//! The time that something with a processor takes: log-normally distributed above a least time, longer after a pause.
+//! The time that something with a processor takes: log-normally distributed above a least time, or as measured, and longer
+//! after a pause.
 
 use crate::hop::Nanoseconds;
 use crate::random::Random;
 
-/// A time drawn from a log-normal distribution above a least one.
+/// Measured quantiles of a time.
+pub const QUANTILES: usize = 33;
+
+/// A time drawn from a log-normal distribution above a least one, or from measured quantiles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProcessingTime {
     pub least_ns: f64,
     pub median_ns: f64,
     /// Standard deviation of the natural logarithm of what is above the least.
     pub spread: f64,
+    /// Times in nanoseconds that equal shares of the times lie between, from the least to the greatest; drawn from these
+    /// where there are any.
+    pub quantiles_ns: Option<[f64; QUANTILES]>,
 }
 
 impl ProcessingTime {
+    /// A log-normal distribution.
+    #[must_use]
+    pub const fn log_normal(least_ns: f64, median_ns: f64, spread: f64) -> Self {
+        Self { least_ns, median_ns, spread, quantiles_ns: None }
+    }
+
     /// All of it `factor` times as long.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
-        Self { least_ns: factor * self.least_ns, median_ns: factor * self.median_ns, ..self }
+        Self {
+            least_ns: factor * self.least_ns,
+            median_ns: factor * self.median_ns,
+            quantiles_ns: self.quantiles_ns.map(|quantiles| quantiles.map(|quantile| factor * quantile)),
+            ..self
+        }
     }
 
     /// A time, with what is above the least `factor` times as long.
     pub fn draw(self, factor: f64, random: &mut Random) -> Nanoseconds {
+        if let Some(quantiles_ns) = self.quantiles_ns {
+            let drawn_ns = between(&quantiles_ns, random.uniform());
+            return (quantiles_ns[0] + factor * (drawn_ns - quantiles_ns[0])) as Nanoseconds;
+        }
         let above_ns = factor * (self.median_ns - self.least_ns) * libm::exp(self.spread * random.normal());
         (self.least_ns + above_ns) as Nanoseconds
     }
+}
+
+/// The quantile at `share`, between two neighbours by their logarithms, since tails are long.
+fn between(quantiles_ns: &[f64; QUANTILES], share: f64) -> f64 {
+    let place = share * (QUANTILES - 1) as f64;
+    let below = (place as usize).min(QUANTILES - 2);
+    let (low, high) = (quantiles_ns[below].max(1.0), quantiles_ns[below + 1].max(1.0));
+    low * libm::pow(high / low, place - below as f64)
 }
 
 /// How a pause makes what follows it slower: caches fill with other things, processors sleep.
@@ -57,12 +87,26 @@ mod tests {
 
     #[test]
     fn half_of_the_times_lie_below_the_median() {
-        let (time, mut random) =
-            (ProcessingTime { least_ns: 3e3, median_ns: 7e3, spread: 0.8 }, Random::new(1, "times"));
+        let (time, mut random) = (ProcessingTime::log_normal(3e3, 7e3, 0.8), Random::new(1, "times"));
         let drawn: Vec<_> = (0..10_000).map(|_| time.draw(1.0, &mut random)).collect();
         assert!(drawn.iter().all(|ns| *ns >= 3000));
         // Standard deviation of a count of halves: 50; four of them are allowed.
         assert!(drawn.iter().filter(|ns| **ns < 7000).count().abs_diff(5000) < 200);
+    }
+
+    #[test]
+    fn measured_times_are_drawn_between_their_quantiles() {
+        let mut quantiles_ns = [1e4; super::QUANTILES];
+        quantiles_ns[16..].fill(1e6); // half of the times are short, and few in between
+        quantiles_ns[0] = 5e3;
+        let time = ProcessingTime { quantiles_ns: Some(quantiles_ns), ..ProcessingTime::log_normal(0.0, 0.0, 0.0) };
+        let mut random = Random::new(1, "times");
+        let drawn: Vec<_> = (0..3200).map(|_| time.draw(1.0, &mut random)).collect();
+        assert!(drawn.iter().all(|ns| (5_000..=1_000_000).contains(ns)));
+        // Standard deviations of the counts: 28 and 17; four of each are allowed.
+        assert!(drawn.iter().filter(|ns| **ns < 10_001).count().abs_diff(1500) < 112);
+        assert!(drawn.iter().filter(|ns| (10_001..999_999).contains(*ns)).count().abs_diff(100) < 68);
+        assert_eq!(time.times(2.0).draw(1.0, &mut Random::new(2, "a")) / 2, time.draw(1.0, &mut Random::new(2, "a")));
     }
 
     proptest! {

@@ -11,10 +11,10 @@ use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 fn settings(spread: f64) -> DeviceSettings {
     DeviceSettings {
         down: None,
-        up: Some(ProcessingTime { least_ns: 2e3, median_ns: 5e3, spread }),
-        apart: ProcessingTime { least_ns: 0.0, median_ns: 0.0, spread: 0.0 },
+        up: Some(ProcessingTime::log_normal(2e3, 5e3, spread)),
+        apart: ProcessingTime::log_normal(0.0, 0.0, 0.0),
         interrupted_share: 0.0,
-        interruption: ProcessingTime { least_ns: 1e6, median_ns: 1e6, spread: 0.0 },
+        interruption: ProcessingTime::log_normal(1e6, 1e6, 0.0),
         cold: 10.0,
         cooling: Cooling { full_ns: 1e6, exponent: 0.5 },
     }
@@ -70,8 +70,7 @@ fn packets_after_a_pause_take_longer_whichever_way_the_last_one_went() {
 
 #[test]
 fn packets_that_waited_leave_apart() {
-    let settings =
-        DeviceSettings { apart: ProcessingTime { least_ns: 700.0, median_ns: 700.0, spread: 0.0 }, ..settings(0.0) };
+    let settings = DeviceSettings { apart: ProcessingTime::log_normal(700.0, 700.0, 0.0), ..settings(0.0) };
     let mut driver = Driver::new(Device::new(&settings, 1, "device"));
     for _ in 0..3 {
         driver.send(Direction::Up, Probe { bytes: 100, ..Probe::default() });

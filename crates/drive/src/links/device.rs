@@ -10,8 +10,8 @@ pub use pepscope_path::DeviceSettings as Settings;
 
 /// After which a packet finds nothing of the last one left.
 const COOLING: Cooling = Cooling { full_ns: 20e6, exponent: 1.0 };
-const INTERRUPTION: ProcessingTime = ProcessingTime { least_ns: 20e3, median_ns: 100e3, spread: 1.2 };
-const NO_TIME: ProcessingTime = ProcessingTime { least_ns: 0.0, median_ns: 0.0, spread: 0.0 };
+const INTERRUPTION: ProcessingTime = ProcessingTime::log_normal(20e3, 100e3, 1.2);
+const NO_TIME: ProcessingTime = ProcessingTime::log_normal(0.0, 0.0, 0.0);
 
 impl Link for DeviceSettings {
     const KIND: &'static str = "device";

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use pepscope_path::{Cooling, ProcessingTime};
+use pepscope_path::{Cooling, ProcessingTime, QUANTILES};
 use pepscope_tcp::ProcessingSettings;
 
 use crate::fields::{Fields, Read};
@@ -95,6 +95,7 @@ fn read_time(fields: &mut Fields, name: &'static str, usual: ProcessingTime) -> 
 /// | `least_s` | 0-10 | |
 /// | `median_s` | `least_s`-10 | |
 /// | `spread` | 0-4 | standard deviation of the natural logarithm of what is above the least |
+/// | `quantiles_s` | 2-1000 numbers of 0-10, none less than the one before | instead of these: times that equal shares of the times lie between, from the least to the greatest |
 ///
 /// # Errors
 /// If a field is outside its range.
@@ -106,7 +107,25 @@ pub(crate) fn time_of(fields: &mut Fields, usual: ProcessingTime) -> Read<Proces
         let allowed = format!("at least least_s, which is {}", least_ns / 1e9);
         return Err(fields.refuse("median_s", median_ns / 1e9, allowed));
     }
-    Ok(ProcessingTime { least_ns, median_ns, spread: fields.number("spread", 0.0..=4.0, usual.spread)? })
+    let spread = fields.number("spread", 0.0..=4.0, usual.spread)?;
+    let quantiles_ns = read_quantiles(fields)?;
+    Ok(ProcessingTime { quantiles_ns, ..ProcessingTime::log_normal(least_ns, median_ns, spread) })
+}
+
+fn read_quantiles(fields: &mut Fields) -> Read<Option<[f64; QUANTILES]>> {
+    let Some(given_s) = fields.optional_numbers("quantiles_s", 0.0..=MOST_TIME_S)? else { return Ok(None) };
+    if !(2..=1000).contains(&given_s.len()) || !given_s.is_sorted() {
+        let allowed = "2 to 1000 numbers, none less than the one before";
+        return Err(fields.refuse("quantiles_s", format!("{given_s:?}"), allowed));
+    }
+    let mut quantiles_ns = [0.0; QUANTILES];
+    for (number, quantile_ns) in quantiles_ns.iter_mut().enumerate() {
+        let place = number as f64 * (given_s.len() - 1) as f64 / (QUANTILES - 1) as f64;
+        let below = (place as usize).min(given_s.len() - 2);
+        let share = place - below as f64;
+        *quantile_ns = parts_of_nanoseconds((1.0 - share) * given_s[below] + share * given_s[below + 1]);
+    }
+    Ok(Some(quantiles_ns))
 }
 
 /// Seconds in nanoseconds and millionths of these, so that 3e-6 is 3000 and what is written as the default is the same.

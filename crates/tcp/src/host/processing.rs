@@ -45,10 +45,8 @@ pub struct ProcessingSettings {
 
 impl Default for ProcessingSettings {
     fn default() -> Self {
-        let time = |least_us: f64, median_us: f64, spread| ProcessingTime {
-            least_ns: least_us * MICROSECOND as f64,
-            median_ns: median_us * MICROSECOND as f64,
-            spread,
+        let time = |least_us: f64, median_us: f64, spread| {
+            ProcessingTime::log_normal(least_us * MICROSECOND as f64, median_us * MICROSECOND as f64, spread)
         };
         Self {
             receiving: time(3.0, 7.0, 0.8),
@@ -251,7 +249,7 @@ mod tests {
     fn data_and_the_first_of_a_connection_have_times_of_their_own() {
         let constant = |us: f64| {
             let ns = us * MICROSECOND as f64;
-            ProcessingTime { least_ns: ns, median_ns: ns, spread: 0.0 }
+            ProcessingTime::log_normal(ns, ns, 0.0)
         };
         let settings = ProcessingSettings {
             receiving: constant(5.0),
