@@ -216,11 +216,13 @@ def _measure_openings(measured: Measured, acts: Sequence[Acts], cooling: Cooling
     most = 1 + (cooling.most - 1) * _USUAL_OPENING_SHARE
     share = Cooling(cooling.full_s, cooling.exponent, 2.0).factors(pauses_s) - 1
     is_warm = share < 0.5
-    if min(np.count_nonzero(is_warm), np.count_nonzero(~is_warm)) >= LEAST_SAMPLES:
+    enough = min(np.count_nonzero(is_warm), np.count_nonzero(~is_warm)) >= LEAST_SAMPLES
+    if enough and measured.cooling is not None:
         factors = np.geomspace(1.0, 60.0, 120)
         errors = [float(np.std(np.log(times_s / (1 + (one - 1) * share)))) for one in factors]
         most = float(factors[int(np.argmin(errors))])
-    measured.cold_opening = most
+    if measured.cooling is not None:
+        measured.cold_opening = most
     _measure(measured, "opening", times_s / (1 + (most - 1) * share))
 
 

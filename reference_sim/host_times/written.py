@@ -63,7 +63,7 @@ def _missing(measured: Measured) -> list[str]:
     missing = [f"{name} ({measured.samples[name]})" for name in measured.not_measured()]
     if not missing:
         return []
-    return [f"Too few samples, so that a scenario's defaults hold: {', '.join(missing)}."]
+    return [f"Too few samples, or pauses too much alike, so that a scenario's defaults hold: {', '.join(missing)}."]
 
 
 def _basis(name: str, count: int) -> str:

@@ -253,7 +253,7 @@ def test_too_few_samples_leave_the_default_and_say_so(tmp_path: Path) -> None:
     found = measured_in(made(None, traffic=few), tmp_path)
     assert {"waking", "opening", "accepted", "machine_spread"} <= set(found.not_measured())
     assert "waking" not in found.table()
-    assert "Too few samples, so that a scenario's defaults hold: " in as_text(found)
+    assert "Too few samples, or pauses too much alike, so that a scenario's defaults hold: " in as_text(found)
     assert "waking (0)" in as_toml(found)
     assert tomllib.loads(as_toml(found)) == found.table()
     times = made(found.table()).server["times"]
