@@ -100,9 +100,11 @@ def _exit(end: str, late_s: Sequence[float]) -> dict[str, Any]:
 
 
 def _apart(gaps_s: Floats) -> dict[str, Any]:
-    """How soon packets follow one another that waited for the device: gaps near the least one."""
-    near_s = gaps_s[gaps_s < _NEAR * gaps_s.min()] if len(gaps_s) else gaps_s
-    return {"apart": fit_time(near_s).table()} if len(near_s) >= LEAST_SAMPLES else {}
+    """How soon packets follow one another that waited for the device: the least gaps."""
+    if len(gaps_s) < LEAST_SAMPLES:
+        return {}
+    most_s = max(_NEAR * float(gaps_s.min()), float(np.sort(gaps_s)[LEAST_SAMPLES - 1]))
+    return {"apart": fit_time(gaps_s[gaps_s <= most_s]).table()}
 
 
 def _interruption(times_s: Floats, is_late: npt.NDArray[np.bool_]) -> dict[str, Any]:
