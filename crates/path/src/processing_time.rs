@@ -43,8 +43,7 @@ impl ProcessingTime {
             let drawn_ns = between(&quantiles_ns, random.uniform());
             return (quantiles_ns[0] + factor * (drawn_ns - quantiles_ns[0])) as Nanoseconds;
         }
-        let above_ns = factor * (self.median_ns - self.least_ns) * libm::exp(self.spread * random.normal());
-        (self.least_ns + above_ns) as Nanoseconds
+        random.whole_log_normal(self.least_ns, factor * (self.median_ns - self.least_ns), self.spread)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Random numbers that are the same on every machine.
 
+mod log_normal;
+
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -19,13 +21,15 @@ impl Random {
     }
 
     /// Sixty-four random bits.
+    #[inline]
     pub fn bits(&mut self) -> u64 {
         self.generator.next_u64()
     }
 
     /// Uniform in [0, 1), on a grid of 2^-53.
+    #[inline]
     pub fn uniform(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+        uniform_of(self.bits())
     }
 
     /// Uniform in [`low`, `high`).
@@ -39,6 +43,7 @@ impl Random {
     }
 
     /// True with probability `probability`; takes no number where the answer is certain.
+    #[inline]
     pub fn chance(&mut self, probability: f64) -> bool {
         if probability <= 0.0 {
             false
@@ -56,9 +61,21 @@ impl Random {
 
     /// Normally distributed with mean 0 and standard deviation 1 (Box and Muller; the second value is not used).
     pub fn normal(&mut self) -> f64 {
-        let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.uniform()));
-        radius * libm::cos(core::f64::consts::TAU * self.uniform())
+        let (first, second) = (self.bits(), self.bits());
+        definition_of_normal(first, second)
     }
+}
+
+/// The number of [`Random::uniform`] that `bits` give.
+#[inline]
+fn uniform_of(bits: u64) -> f64 {
+    (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
+/// The number of [`Random::normal`] that two draws of bits give.
+fn definition_of_normal(first: u64, second: u64) -> f64 {
+    let radius = libm::sqrt(-2.0 * libm::log(1.0 - uniform_of(first)));
+    radius * libm::cos(core::f64::consts::TAU * uniform_of(second))
 }
 
 /// Fowler, Noll and Vo's hash, which spreads names over seeds.
