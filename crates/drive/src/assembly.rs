@@ -70,7 +70,7 @@ impl Scenario {
             stop_after_finish_ns: self.stop_after_finish_ns,
             series_interval_ns: self.record.series_interval_ns,
             keep_arrivals: self.record.one_way_delays,
-            fast_path: self.fast_path && !self.server.takes_time && !self.mobile.takes_time,
+            fast_path: self.fast_path,
         };
         let mut server = self.host("server", Role::Server).map_err(BuildError::Host)?;
         let mut mobile = self.host("mobile", Role::Client).map_err(BuildError::Host)?;

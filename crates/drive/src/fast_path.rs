@@ -6,7 +6,7 @@
 //! general loop of [`crate::simulation`] would do; `tests/fast_path.rs` compares both for every congestion control over
 //! every kind of link, and the tests of this module over random chains.
 
-use pepscope_path::{Direction, Hop, Line, Nanoseconds, NEVER};
+use pepscope_path::{Datagram, Direction, Hop, Line, Nanoseconds, NEVER};
 use pepscope_tcp::{Host, Packet, PacketSink};
 
 use crate::chain::{stamp, Chain, Observers, Watch};
@@ -80,6 +80,7 @@ type Lines<'a, const LINKS: usize> = [&'a mut Line<Packet>; LINKS];
 
 impl Hosts<'_> {
     fn run<const LINKS: usize>(self, mut down: Lines<'_, LINKS>, mut up: Lines<'_, LINKS>) -> Option<Progress> {
+        let takes_time = self.server.takes_time() || self.mobile.takes_time();
         let Self { server, mobile, wake_ups, observers, bounds } = self;
         let at_server = End {
             arriving: observers.watch(0, Direction::Up),
@@ -110,6 +111,17 @@ impl Hosts<'_> {
                 }
                 Some((now, Direction::Up)) => {
                     progress.arrive(now, &at_server, &mut *up[LINKS - 1], &mut *down[0], server, observers);
+                }
+                None if takes_time => {
+                    let due = [server.earliest_timeout(), mobile.earliest_timeout()];
+                    if due[0].min(due[1]) != before || !progress.is_alone(before, &due, &down, &up) {
+                        break;
+                    }
+                    if due[0] < due[1] {
+                        progress.wake(before, &at_server, &mut *down[0], server, observers);
+                    } else {
+                        progress.wake(before, &at_mobile, &mut *up[0], mobile, observers);
+                    }
                 }
                 None => {
                     // The timeouts of a host on its fast path may be too early: look again with the right ones.
@@ -166,6 +178,40 @@ fn count<const LINKS: usize>(now: Nanoseconds, times: &[Nanoseconds; LINKS]) -> 
 }
 
 impl Progress {
+    /// Whether one of the timeouts `due` is at `now`, and nothing arrives by then.
+    #[inline(always)]
+    fn is_alone<const LINKS: usize>(
+        &self,
+        now: Nanoseconds,
+        due: &[Nanoseconds; 2],
+        down: &Lines<'_, LINKS>,
+        up: &Lines<'_, LINKS>,
+    ) -> bool {
+        now > self.now && due[0] != due[1] && earliest(&first_arrivals(down)).min(earliest(&first_arrivals(up))) > now
+    }
+
+    /// Lets `host` do what is due, and hands what leaves it to the line `back`.
+    #[inline(never)]
+    fn wake(
+        &mut self,
+        now: Nanoseconds,
+        end: &End,
+        back: &mut Line<Packet>,
+        host: &mut Host,
+        observers: &mut Observers,
+    ) {
+        if !host.is_due(now) {
+            return;
+        }
+        self.now = now;
+        let mut answers = Answers { packets: 0, end, now, observers, line: back };
+        host.wake(now, &mut answers);
+        self.events = self.events.wrapping_add(1).wrapping_add(answers.packets);
+        if back.first_arrival() <= now {
+            self.waiting = end.link;
+        }
+    }
+
     /// Hands the first packet of the line `there` to `host`, and the host's answers to the line `back`.
     #[inline(never)]
     fn arrive(
@@ -319,6 +365,12 @@ impl PacketSink for Answers<'_> {
         stamp(self.now, &mut packet);
         self.observers.note_at(self.end.leaving, self.now, &packet);
         self.line.take(self.now, packet);
+    }
+
+    #[inline(always)]
+    fn send_unstamped(&mut self, packet: &mut Packet) {
+        stamp(self.now, packet);
+        self.send_stamped(packet.length_bytes(), packet);
     }
 
     #[inline(always)]

@@ -1,7 +1,8 @@
 //! Branches: a wired link of its own for each mobile or each server, so that flows that share another hop differ in what
 //! they do not share.
 
-use crate::hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds, NEVER};
+use crate::hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds};
+use crate::next_times::NextTimes;
 use crate::settings::SettingsError;
 use crate::wired::{Wired, WiredSettings};
 
@@ -27,6 +28,8 @@ pub struct BranchesSettings {
 pub struct Branches<P> {
     links: Vec<Wired<P>>,
     by: BranchesBy,
+    /// When something arrives at an end of each link.
+    times: NextTimes,
     /// Packets of mobiles or servers that have no link.
     strays: [HopCounts; 2],
 }
@@ -46,7 +49,10 @@ impl<P: Datagram> Branches<P> {
         let links = settings.links.iter().enumerate();
         let links = links.map(|(user, link)| Wired::new(link, seed, &format!("{name}/{user}")));
         let by = settings.by.clone();
-        Ok(Self { links: links.collect::<Result<_, _>>()?, by, strays: [HopCounts::default(); 2] })
+        let links = links.collect::<Result<Vec<_>, _>>()?;
+        let mut times = NextTimes::default();
+        times.reserve(links.len());
+        Ok(Self { links, by, times, strays: [HopCounts::default(); 2] })
     }
 
     fn place_of(&self, packet: &P) -> usize {
@@ -64,7 +70,10 @@ impl<P: Datagram> Hop<P> for Branches<P> {
     fn handle_packet(&mut self, now: Nanoseconds, direction: Direction, packet: P) {
         let place = self.place_of(&packet);
         match self.links.get_mut(place) {
-            Some(link) => link.handle_packet(now, direction, packet),
+            Some(link) => {
+                link.handle_packet(now, direction, packet);
+                self.times.set(place, link.poll_timeout());
+            }
             None => {
                 let counts = &mut self.strays[direction.index()];
                 counts.offered_packets += 1;
@@ -77,11 +86,15 @@ impl<P: Datagram> Hop<P> for Branches<P> {
     fn handle_timeout(&mut self, _now: Nanoseconds) {}
 
     fn poll_transmit(&mut self, now: Nanoseconds) -> Option<(Direction, P)> {
-        self.links.iter_mut().find_map(|link| link.poll_transmit(now))
+        let place = self.times.due(now)?;
+        let link = self.links.get_mut(place)?;
+        let transmitted = link.poll_transmit(now);
+        self.times.set(place, link.poll_timeout());
+        transmitted
     }
 
     fn poll_timeout(&self) -> Nanoseconds {
-        self.links.iter().map(Hop::poll_timeout).min().unwrap_or(NEVER)
+        self.times.earliest()
     }
 
     fn counts(&self, direction: Direction) -> HopCounts {

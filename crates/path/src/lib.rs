@@ -14,6 +14,7 @@ mod line;
 mod loss;
 pub mod lte;
 mod managed;
+mod next_times;
 mod opportunities;
 mod policer;
 mod processing_time;
@@ -43,6 +44,7 @@ pub use managed::{
     Arrivals, CoDelSettings, CrossSettings, Discipline, FairSettings, Managed, ManagedLineSettings,
     ManagedQueueSettings, ManagedSettings, PieSettings, RedSettings,
 };
+pub use next_times::NextTimes;
 pub use opportunities::{Opportunities, MAHIMAHI_OPPORTUNITY_BYTES, MAHIMAHI_OVERHEAD_BYTES};
 pub use policer::{Policed, Policer, PolicerLineSettings, PolicerSettings};
 pub use processing_time::{Cooling, ProcessingTime, QUANTILES};

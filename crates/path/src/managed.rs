@@ -2,6 +2,8 @@
 
 mod codel;
 mod cross;
+mod disciplined;
+mod drop_tail;
 mod fair;
 mod fifo;
 mod pie;
@@ -15,14 +17,13 @@ pub use pie::PieSettings;
 pub use queue::{Discipline, ManagedQueueSettings};
 pub use red::RedSettings;
 
-use std::collections::VecDeque;
-
-use crate::hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds, NEVER};
+use crate::hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds};
 use crate::random::Random;
 use crate::serialisation::Serialisation;
 use crate::settings::SettingsError;
-use cross::{Carried, Cross};
-use queue::ManagedQueue;
+use cross::Cross;
+use disciplined::DisciplinedLine;
+use drop_tail::DropTailLine;
 
 /// One direction.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,103 +64,73 @@ impl<P: Datagram> Managed<P> {
     }
 }
 
+/// One direction, whose packets need one wake-up each with drop-tail.
 #[derive(Clone, Debug)]
-struct ManagedLine<P> {
-    queue: ManagedQueue<Carried<P>>,
-    cross: Option<Cross>,
-    serialisation: Serialisation,
-    /// The packet that is sent, with the end of its transmission.
-    in_service: Option<(Nanoseconds, Carried<P>)>,
-    delay_ns: Nanoseconds,
-    under_way: VecDeque<(Nanoseconds, P)>,
-    counts: HopCounts,
+enum ManagedLine<P> {
+    DropTail(Box<DropTailLine<P>>),
+    Disciplined(Box<DisciplinedLine<P>>),
 }
 
 impl<P: Datagram> ManagedLine<P> {
     fn new(settings: &ManagedLineSettings, seed: u64, name: &str) -> Result<Self, SettingsError> {
-        if let Some(cross) = &settings.cross {
-            cross.check()?;
+        if settings.queue.discipline != Discipline::DropTail {
+            return Ok(Self::Disciplined(Box::new(DisciplinedLine::new(settings, seed, name)?)));
         }
-        Ok(Self {
-            queue: ManagedQueue::new(&settings.queue, settings.rate_bit_s, Random::new(seed, name))?,
-            cross: settings.cross.map(|cross| Cross::new(cross, Random::new(seed, &format!("{name}/cross")))),
-            serialisation: Serialisation::new(settings.rate_bit_s)?,
-            in_service: None,
-            delay_ns: settings.delay_ns,
-            under_way: VecDeque::new(),
-            counts: HopCounts::default(),
-        })
+        let cross = match settings.cross {
+            Some(cross) => {
+                cross.check()?;
+                Some(Cross::new(cross, Random::new(seed, &format!("{name}/cross"))))
+            }
+            None => None,
+        };
+        let serialisation = Serialisation::new(settings.rate_bit_s)?;
+        let limit_packets = settings.queue.limit_packets as usize;
+        Ok(Self::DropTail(Box::new(DropTailLine::new(serialisation, limit_packets, settings.delay_ns, cross))))
     }
 
+    #[inline]
     fn take(&mut self, now: Nanoseconds, packet: P) {
-        self.advance(now);
-        self.counts.offered_packets += 1;
-        self.counts.offered_bytes += u64::from(packet.length_bytes());
-        self.queue.enqueue(now, Carried::Own(packet), &mut self.counts);
-        self.serve(now);
+        match self {
+            Self::DropTail(line) => line.take(now, packet),
+            Self::Disciplined(line) => line.take(now, packet),
+        }
     }
 
-    /// Lets others' packets come and serves all, in order of time, until `now`.
+    #[inline]
     fn advance(&mut self, now: Nanoseconds) {
-        while let Some(at_ns) = self.cross.as_ref().map(Cross::next_ns).filter(|at_ns| *at_ns <= now) {
-            self.serve(at_ns);
-            if let Some(packet) = self.cross.as_mut().map(Cross::take) {
-                self.queue.enqueue(at_ns, packet, &mut self.counts);
-            }
-            self.serve(at_ns);
-        }
-        self.serve(now);
-    }
-
-    /// Whether packets of ours wait or are sent: only these need a wake-up.
-    fn holds_own(&self) -> bool {
-        let gone = self.counts.delivered_packets + self.counts.overflowed_packets + self.under_way.len() as u64;
-        self.counts.offered_packets > gone
-    }
-
-    /// Sends what can be sent by `now`, each packet as of the time at which the one before it ended.
-    fn serve(&mut self, now: Nanoseconds) {
-        let mut free_ns = now;
-        match self.in_service.take() {
-            Some((ends_ns, packet)) if ends_ns > now => {
-                self.in_service = Some((ends_ns, packet));
-                return;
-            }
-            Some((ends_ns, packet)) => {
-                self.send(ends_ns, packet);
-                free_ns = ends_ns;
-            }
-            None => self.serialisation.begin(),
-        }
-        while let Some(packet) = self.queue.dequeue(free_ns, &mut self.counts) {
-            let ends_ns = free_ns.saturating_add(self.serialisation.advance(packet.length_bytes()));
-            if ends_ns > now {
-                self.in_service = Some((ends_ns, packet));
-                return;
-            }
-            self.send(ends_ns, packet);
-            free_ns = ends_ns;
+        if let Self::Disciplined(line) = self {
+            line.advance(now);
         }
     }
 
-    fn send(&mut self, ends_ns: Nanoseconds, packet: Carried<P>) {
-        if let Carried::Own(packet) = packet {
-            self.under_way.push_back((ends_ns.saturating_add(self.delay_ns), packet));
-        }
-    }
-
+    #[inline]
     fn give(&mut self, now: Nanoseconds) -> Option<P> {
-        self.under_way.front().filter(|(arrives_ns, _)| *arrives_ns <= now)?;
-        let (_, packet) = self.under_way.pop_front()?;
-        self.counts.delivered_packets += 1;
-        self.counts.delivered_bytes += u64::from(packet.length_bytes());
-        Some(packet)
+        match self {
+            Self::DropTail(line) => line.give(now),
+            Self::Disciplined(line) => line.give(now),
+        }
     }
 
+    #[inline]
     fn next_time(&self) -> Nanoseconds {
-        let served = self.in_service.as_ref().filter(|_| self.holds_own());
-        let ends_ns = served.map_or(NEVER, |(ends_ns, _)| *ends_ns);
-        self.under_way.front().map_or(ends_ns, |(arrives_ns, _)| ends_ns.min(*arrives_ns))
+        match self {
+            Self::DropTail(line) => line.next_time(),
+            Self::Disciplined(line) => line.next_time(),
+        }
+    }
+
+    fn counts(&self) -> HopCounts {
+        match self {
+            Self::DropTail(line) => line.counts,
+            Self::Disciplined(line) => line.counts,
+        }
+    }
+
+    fn waiting(&self, now: Nanoseconds) -> (usize, Nanoseconds) {
+        match self {
+            Self::DropTail(line) => line.waiting(now),
+            Self::Disciplined(line) => line.waiting(now),
+        }
     }
 }
 
@@ -187,15 +158,16 @@ impl<P: Datagram> Hop<P> for Managed<P> {
 
     fn counts(&self, direction: Direction) -> HopCounts {
         match direction {
-            Direction::Down => self.down.counts,
-            Direction::Up => self.up.counts,
+            Direction::Down => self.down.counts(),
+            Direction::Up => self.up.counts(),
         }
     }
 
     fn observe(&self, now: Nanoseconds, record: &mut dyn FnMut(&'static str, f64)) {
-        record("down_queue_packets", self.down.queue.packets() as f64);
-        record("down_queue_delay_s", self.down.queue.delay_ns(now) as f64 / 1e9);
-        record("up_queue_packets", self.up.queue.packets() as f64);
-        record("up_queue_delay_s", self.up.queue.delay_ns(now) as f64 / 1e9);
+        let ((down_packets, down_ns), (up_packets, up_ns)) = (self.down.waiting(now), self.up.waiting(now));
+        record("down_queue_packets", down_packets as f64);
+        record("down_queue_delay_s", down_ns as f64 / 1e9);
+        record("up_queue_packets", up_packets as f64);
+        record("up_queue_delay_s", up_ns as f64 / 1e9);
     }
 }

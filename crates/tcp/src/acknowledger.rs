@@ -12,11 +12,10 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use pepscope_path::{Datagram, Direction, Hop, HopCounts, Nanoseconds, Random};
+use pepscope_path::{Datagram, Direction, Hop, HopCounts, Nanoseconds, NextTimes, Random};
 
 use crate::control::ControlKind;
 use crate::flow_table::FlowTable;
-use crate::next_times::NextTimes;
 use crate::packet::Packet;
 use crate::segment::{Flags, Segment};
 use stream::{End, Stream};

@@ -4,6 +4,7 @@ mod arrival;
 mod departure;
 mod handshake;
 mod header_prediction;
+mod kernel_prediction;
 
 use pepscope_path::{Nanoseconds, NEVER};
 
@@ -101,6 +102,12 @@ impl Connection {
     /// Whether the application has events to take.
     pub(crate) fn has_events(&self) -> bool {
         !self.events.is_empty()
+    }
+
+    /// Whether [`Connection::take_only_data_events`] would give something.
+    #[inline]
+    pub(crate) fn has_only_data_events(&self) -> bool {
+        self.state == State::Established && self.events.are_usual()
     }
 
     /// Takes all events of an established connection if there is at most more to read or room to write; whether there

@@ -7,18 +7,18 @@ mod fast_path;
 mod flow;
 mod identifications;
 mod observing;
+mod passing;
 mod processing;
 mod protocols;
 mod results;
 
 use std::collections::VecDeque;
 
-use pepscope_path::{Nanoseconds, Random, NEVER, SECOND};
+use pepscope_path::{Nanoseconds, NextTimes, Random, NEVER, SECOND};
 
 use crate::application::{Application, ApplicationCounts};
 use crate::connection::Connection;
 use crate::flow_table::FlowTable;
-use crate::next_times::NextTimes;
 use crate::packet::Packet;
 use crate::packet_sink::PacketSink;
 use crate::script::ScriptError;
@@ -306,7 +306,7 @@ impl Host {
         }
         while let Some(packet) = self.poll_kernel(now) {
             if let Some(processing) = &mut self.processing {
-                processing.push_leaving(now, packet);
+                processing.push_leaving(now, &packet);
             }
         }
         self.processing.as_mut().and_then(|processing| processing.pop_leaving(now))

@@ -12,7 +12,6 @@ mod flight;
 mod flow_table;
 mod host;
 mod intervals;
-mod next_times;
 mod packet;
 mod packet_sink;
 pub mod proxy;

@@ -13,4 +13,10 @@ pub trait PacketSink {
     fn send_stamped(&mut self, _bytes: u32, packet: &Packet) {
         self.send(*packet);
     }
+
+    /// Takes a packet that does not bear the time of sending yet, and may write that into it.
+    #[inline(always)]
+    fn send_unstamped(&mut self, packet: &mut Packet) {
+        self.send(*packet);
+    }
 }

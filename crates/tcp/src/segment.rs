@@ -38,6 +38,11 @@ impl Flags {
         self.0 & !Self::PSH.0 == Self::ACK.0
     }
 
+    #[inline]
+    pub(crate) fn without_push(self) -> Self {
+        Self(self.0 & !Self::PSH.0)
+    }
+
     /// Whether any of `other`'s bits is set.
     #[must_use]
     #[inline]

@@ -2,6 +2,7 @@
 
 mod acknowledge;
 mod header_prediction;
+mod kernel_prediction;
 mod offload;
 mod pacing;
 mod rate;
@@ -22,6 +23,7 @@ use crate::settings::{EcnMode, Recovery, Settings};
 use crate::statistics::Statistics;
 
 pub(crate) use header_prediction::Burst;
+pub(crate) use kernel_prediction::KernelBurst;
 use offload::Offload;
 use rate::DeliveryRate;
 

@@ -74,6 +74,12 @@ impl Events {
         self.0 |= 1 << event as u8;
     }
 
+    /// Whether nothing but [`Event::Readable`] and [`Event::Writable`] is pending.
+    #[inline]
+    pub fn are_usual(self) -> bool {
+        self.0 & !(1 << Event::Readable as u8 | 1 << Event::Writable as u8) == 0
+    }
+
     /// Takes what is pending if that is at most [`Event::Readable`] and [`Event::Writable`]: whether it was the latter.
     #[inline]
     pub fn take_usual(&mut self) -> Option<bool> {

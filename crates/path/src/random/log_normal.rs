@@ -10,8 +10,9 @@ use std::sync::LazyLock;
 
 use super::{definition_of_normal, Random};
 
-/// More than the relative error of the polynomials' result, which is some 1e-10 (the test measures it).
-const TOLERANCE: f64 = 1e-9;
+/// More than the relative error of the polynomials' result (the test measures it). Of a microsecond in nanoseconds it
+/// leaves one draw in five thousand to the definition.
+const TOLERANCE: f64 = 1e-7;
 /// Logarithms nearer to that of 1 have larger relative errors.
 const LEAST_NUMERATOR: u64 = 1 << 37;
 /// Results from here on, and exponents, are left to the definition.
@@ -20,7 +21,7 @@ const MOST_EXPONENT: f64 = 64.0;
 
 const LOGARITHM_BITS: u32 = 7;
 const ANGLE_BITS: u32 = 8;
-const POWER_BITS: u32 = 6;
+const POWER_BITS: u32 = 7;
 const FRACTION_BITS: u32 = 53;
 /// Adding it to a number of moderate size leaves that, rounded to a whole one, in the lowest bits.
 const ROUNDING: f64 = (3u64 << 51) as f64;
@@ -59,12 +60,12 @@ impl Random {
         let approximation = approximate(first, second, spread);
         let above = scale * approximation;
         let value = least + above;
-        let whole = value as u64;
+        let whole = value as i64;
         let margin = TOLERANCE * (least.abs() + above.abs());
         let fraction = value - whole as f64;
-        // Neither holds if anything is not a number.
+        // Neither holds if anything is not a number, or negative.
         if fraction > margin && fraction < 1.0 - margin && value < MOST {
-            return whole;
+            return whole as u64;
         }
         define(first, second, least, scale, spread)
     }
@@ -81,7 +82,7 @@ fn define(first: u64, second: u64, least: f64, scale: f64, spread: f64) -> u64 {
 fn approximate(first: u64, second: u64, spread: f64) -> f64 {
     let tables = &*TABLES;
     let numerator = first >> (64 - FRACTION_BITS);
-    let exponent = spread * libm::sqrt(-2.0 * logarithm(tables, numerator)) * cosine(tables, second);
+    let exponent = spread * (-2.0 * logarithm(tables, numerator)).sqrt() * cosine(tables, second);
     if numerator < LEAST_NUMERATOR || exponent.abs() > MOST_EXPONENT {
         return f64::NAN;
     }
@@ -91,14 +92,13 @@ fn approximate(first: u64, second: u64, spread: f64) -> f64 {
 /// The logarithm of 1 less `numerator / 2^53`.
 #[inline]
 fn logarithm(tables: &Tables, numerator: u64) -> f64 {
-    let bits = (((1u64 << FRACTION_BITS) - numerator) as f64).to_bits();
-    let halvings = (1023 + u64::from(FRACTION_BITS)) as f64 - (bits >> 52) as f64;
+    let bits = (((1u64 << FRACTION_BITS) - numerator) as i64 as f64).to_bits();
+    let halvings = ((1023 + u64::from(FRACTION_BITS)) as i64 - (bits >> 52) as i64) as f64;
     let place = (bits >> (52 - LOGARITHM_BITS)) as usize % (1 << LOGARITHM_BITS);
     let mantissa = f64::from_bits((bits & ((1 << 52) - 1)) | 1.0f64.to_bits());
     let (inverse, logarithm) = tables.logarithms[place];
     let rest = mantissa * inverse - 1.0;
-    let square = rest * rest;
-    (logarithm - halvings * LN_2) + (rest - square * (0.5 - rest * (1.0 / 3.0) + square * 0.25))
+    (logarithm - halvings * LN_2) + (rest - rest * rest * (0.5 - rest * (1.0 / 3.0)))
 }
 
 /// The cosine of as many turns as the highest 53 bits say.
@@ -110,9 +110,7 @@ fn cosine(tables: &Tables, bits: u64) -> f64 {
     let rest = (bits >> (64 - FRACTION_BITS)) & ((1 << REST_BITS) - 1);
     let angle = (rest as i64 - (1 << (REST_BITS - 1))) as f64 * TURN;
     let square = angle * angle;
-    let cosine_of_rest = 1.0 - square * (0.5 - square * (1.0 / 24.0));
-    let sine_of_rest = angle - angle * square * (1.0 / 6.0);
-    cosine * cosine_of_rest - sine * sine_of_rest
+    (cosine - cosine * (square * 0.5)) - sine * (angle - angle * (square * (1.0 / 6.0)))
 }
 
 /// The exponential function, between -64 and 64.
@@ -122,8 +120,7 @@ fn power(tables: &Tables, exponent: f64) -> f64 {
     let rounded = exponent * (STEPS / LN_2) + ROUNDING;
     let rest = exponent - (rounded - ROUNDING) * (LN_2 / STEPS);
     let steps = rounded.to_bits();
-    let square = rest * rest;
-    let near_one = 1.0 + rest + square * (0.5 + rest * (1.0 / 6.0) + square * (1.0 / 24.0));
+    let near_one = (1.0 + rest) + rest * rest * 0.5;
     let doublings = (steps >> POWER_BITS) << 52;
     f64::from_bits(tables.powers[steps as usize % (1 << POWER_BITS)].to_bits().wrapping_add(doublings)) * near_one
 }
@@ -149,7 +146,7 @@ mod tests {
                 largest = largest.max((approximation / exact - 1.0).abs());
             }
         }
-        assert!(largest > 0.0 && largest < TOLERANCE / 5.0, "{largest:e}");
+        assert!(largest > 0.0 && largest < TOLERANCE / 2.0, "{largest:e}");
     }
 
     #[test]

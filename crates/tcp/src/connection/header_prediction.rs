@@ -29,7 +29,7 @@ impl Connection {
 
     /// Whether a segment begins where the next one is expected and has nothing special about it.
     #[inline(always)]
-    fn is_usual(&self, now: Nanoseconds, segment: &Segment) -> bool {
+    pub(super) fn is_usual(&self, now: Nanoseconds, segment: &Segment) -> bool {
         self.state == State::Established
             && segment.sequence == self.receiver.acknowledgement()
             && segment.flags.is_ack_alone()
@@ -41,7 +41,7 @@ impl Connection {
 
     /// Notes the timestamps of a segment that was taken.
     #[inline(always)]
-    fn note_timestamps(&mut self, now: Nanoseconds, segment: &Segment, start: u64) {
+    pub(super) fn note_timestamps(&mut self, now: Nanoseconds, segment: &Segment, start: u64) {
         if let (true, Some(timestamps)) = (self.timestamps.is_active, segment.timestamps) {
             let end = start + u64::from(segment.payload_bytes);
             if start <= self.last_acknowledgement && end >= self.last_acknowledgement {

@@ -3,9 +3,9 @@
 //! It does what [`Host::handle_packet`], [`Host::transmit`] and [`Host::poll_timeout`] do, one after the other; what it
 //! does not cover it leaves to them.
 
-use pepscope_path::Nanoseconds;
+use pepscope_path::{Nanoseconds, NEVER};
 
-use super::Host;
+use super::{Host, Processing};
 use crate::packet::Packet;
 use crate::packet_sink::PacketSink;
 use crate::segment::Segment;
@@ -33,6 +33,11 @@ impl Host {
     /// Call [`Host::refresh_timeouts`] after it and before [`Host::poll_timeout`].
     #[inline(always)]
     pub fn answer(&mut self, now: Nanoseconds, packet: &Packet, sink: &mut impl PacketSink) {
+        if let Some(processing) = &mut self.processing {
+            processing.push_arriving(now, packet);
+            self.earliest_ns = self.earliest_ns.min(processing.next_time());
+            return;
+        }
         let is_answered = match packet {
             Packet::Tcp(segment) if segment.payload_bytes > 0 => self.answer_data(now, segment, sink),
             Packet::Tcp(segment) => self.answer_acknowledgement(now, segment, sink),
@@ -84,7 +89,29 @@ impl Host {
             self.times.set(self.fast_flow.place, flow.next_time());
         }
         self.fast_flow = FastFlow::NONE;
-        self.earliest_ns = self.times.earliest().min(self.speaker_times.earliest()).min(self.datagram_times.earliest());
+        let packets_ns = self.processing.as_ref().map_or(NEVER, Processing::next_time);
+        self.earliest_ns = self
+            .times
+            .earliest()
+            .min(self.speaker_times.earliest())
+            .min(self.datagram_times.earliest())
+            .min(packets_ns);
+    }
+
+    /// Whether [`Host::wake`] is due at `now`: what [`Host::earliest_timeout`] says may be too early.
+    #[inline]
+    pub fn is_due(&mut self, now: Nanoseconds) -> bool {
+        if self.fast_flow.is_none() {
+            return true;
+        }
+        self.refresh_timeouts();
+        self.earliest_ns <= now
+    }
+
+    /// Whether the machine takes time for packets.
+    #[must_use]
+    pub fn takes_time(&self) -> bool {
+        self.processing.is_some()
     }
 
     /// The place of a flow that the fast path may answer: nothing of any flow waits to be sent.
@@ -178,5 +205,6 @@ impl Host {
     }
 }
 
+mod kernels;
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,8 @@
 //! The time that a machine takes: its kernel for packets, its programs until they act.
 
-use std::collections::VecDeque;
+use pepscope_path::{Cooling, Nanoseconds, ProcessingTime, Random, MICROSECOND};
 
-use pepscope_path::{Cooling, Nanoseconds, ProcessingTime, Random, MICROSECOND, NEVER};
-
+use super::passing::PassingPackets;
 use super::Role;
 use crate::flow_table::FlowTable;
 use crate::packet::Packet;
@@ -93,8 +92,8 @@ pub(crate) struct Processing {
     last_arrival_ns: Option<Nanoseconds>,
     /// Flows whose first data have arrived.
     with_data: FlowTable<()>,
-    arriving: VecDeque<(Nanoseconds, Packet)>,
-    leaving: VecDeque<(Nanoseconds, Packet)>,
+    pub(super) arriving: PassingPackets,
+    pub(super) leaving: PassingPackets,
     free_to_receive_ns: Nanoseconds,
     free_to_send_ns: Nanoseconds,
     /// Where the next segment of the last burst would begin.
@@ -109,8 +108,8 @@ impl Processing {
             with_data: FlowTable::default(),
             settings,
             random,
-            arriving: VecDeque::new(),
-            leaving: VecDeque::new(),
+            arriving: PassingPackets::new(),
+            leaving: PassingPackets::new(),
             free_to_receive_ns: 0,
             free_to_send_ns: 0,
             next_in_burst: None,
@@ -118,6 +117,7 @@ impl Processing {
     }
 
     /// A packet comes from the network.
+    #[inline]
     pub fn push_arriving(&mut self, now: Nanoseconds, packet: &Packet) {
         let has_data = matches!(packet, Packet::Tcp(segment) if segment.payload_bytes > 0);
         let is_opening = matches!(packet, Packet::Tcp(segment) if segment.flags.has(Flags::SYN));
@@ -135,7 +135,7 @@ impl Processing {
             other.unwrap_or(settings.receiving).times(first * cold(settings.cold_receiving)).draw(factor, random)
         };
         self.free_to_receive_ns = self.free_to_receive_ns.max(now).saturating_add(time_ns);
-        self.arriving.push_back((self.free_to_receive_ns, *packet));
+        self.arriving.push(self.free_to_receive_ns, packet);
     }
 
     fn is_first_data(&mut self, packet: &Packet) -> bool {
@@ -147,12 +147,13 @@ impl Processing {
 
     /// A packet that the kernel gets by `now`.
     pub fn pop_arriving(&mut self, now: Nanoseconds) -> Option<Packet> {
-        pop_due(&mut self.arriving, now)
+        self.arriving.pop(now)
     }
 
     /// The kernel sends a packet at `now`.
-    pub fn push_leaving(&mut self, now: Nanoseconds, packet: Packet) {
-        let is_in_burst = self.continues_burst(&packet);
+    #[inline]
+    pub fn push_leaving(&mut self, now: Nanoseconds, packet: &Packet) {
+        let is_in_burst = self.continues_burst(packet);
         if self.free_to_send_ns > now || is_in_burst {
             let time = if is_in_burst { self.settings.sending_in_burst } else { self.settings.sending };
             self.free_to_send_ns =
@@ -160,7 +161,7 @@ impl Processing {
         } else {
             self.free_to_send_ns = now;
         }
-        self.leaving.push_back((self.free_to_send_ns, packet));
+        self.leaving.push(self.free_to_send_ns, packet);
         // The next one leaves later, however soon it follows.
         self.free_to_send_ns += 1;
     }
@@ -176,13 +177,13 @@ impl Processing {
 
     /// A packet that the network gets by `now`.
     pub fn pop_leaving(&mut self, now: Nanoseconds) -> Option<Packet> {
-        pop_due(&mut self.leaving, now)
+        self.leaving.pop(now)
     }
 
     /// When the next packet arrives or leaves.
+    #[inline(always)]
     pub fn next_time(&self) -> Nanoseconds {
-        let first = |packets: &VecDeque<(Nanoseconds, Packet)>| packets.front().map_or(NEVER, |(at, _)| *at);
-        first(&self.arriving).min(first(&self.leaving))
+        self.arriving.first_ns().min(self.leaving.first_ns())
     }
 
     /// How long a program takes to act.
@@ -199,11 +200,6 @@ impl Processing {
         };
         time.draw(self.machine_factor, &mut self.random).max(1)
     }
-}
-
-fn pop_due(packets: &mut VecDeque<(Nanoseconds, Packet)>, now: Nanoseconds) -> Option<Packet> {
-    packets.front().filter(|(at, _)| *at <= now)?;
-    packets.pop_front().map(|(_, packet)| packet)
 }
 
 #[cfg(test)]
@@ -232,7 +228,7 @@ mod tests {
             let now = SECOND + pause;
             processing.push_arriving(SECOND, &packet);
             processing.push_arriving(now, &packet);
-            processing.arriving.back().expect("a packet").0 - now
+            processing.arriving.last_ns() - now
         };
         (0..200).map(one_of).collect()
     }
@@ -287,7 +283,7 @@ mod tests {
         let mut processing = processing(1);
         for identification in 0..50 {
             let segment = Segment { ip_identification: identification, ..Segment::default() };
-            processing.push_leaving(SECOND, Packet::Tcp(segment));
+            processing.push_leaving(SECOND, &Packet::Tcp(segment));
         }
         assert!(processing.pop_leaving(SECOND - 1).is_none());
         let (mut last, mut seen) = (0, 0);

@@ -4,7 +4,7 @@ mod clients;
 
 use std::collections::VecDeque;
 
-use pepscope_path::{Datagram, Direction, Hop, HopCounts, Nanoseconds, QueueReport, Random};
+use pepscope_path::{Datagram, Direction, Hop, HopCounts, Nanoseconds, NextTimes, QueueReport, Random};
 
 use super::admission::{Admission, AdmissionCounts, Decision};
 use super::gate::{AdaptationSettings, Gate};
@@ -17,7 +17,6 @@ use super::store::{Catalogue, StoreSettings};
 use crate::connection::Connection;
 use crate::control::UNLIMITED;
 use crate::flow_table::FlowTable;
-use crate::next_times::NextTimes;
 use crate::packet::Packet;
 use crate::segment::{Flags, Segment};
 use crate::settings::Settings;

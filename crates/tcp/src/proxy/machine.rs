@@ -94,7 +94,7 @@ impl Machine {
     /// The kernel sends a packet at `now`.
     pub fn push_leaving(&mut self, now: Nanoseconds, direction: Direction, packet: Packet) {
         if let Some(kernel) = &mut self.kernel {
-            kernel.processing.push_leaving(now, packet);
+            kernel.processing.push_leaving(now, &packet);
             kernel.leaving.push_back(direction);
         }
     }

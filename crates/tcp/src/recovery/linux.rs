@@ -77,6 +77,12 @@ impl LinuxRecovery {
     pub fn has_probe_due(&self) -> bool {
         self.probe.is_due
     }
+
+    /// Whether nothing waits for an acknowledgement to be found out: no probe, timeout or reduction that may be undone.
+    #[inline(always)]
+    pub fn is_undisturbed(&self) -> bool {
+        self.probe.is_settled() && self.loss.is_none() && self.undo.is_none_or(|undo| !undo.is_explained())
+    }
 }
 
 impl Sender {
@@ -108,6 +114,30 @@ impl Sender {
         let found_loss = is_dubious && self.detect_losses_by_time(now);
         self.judge_reductions(now, reading, released, statistics);
         found_loss
+    }
+
+    /// [`Sender::read_as_linux`] for an acknowledgement up to `end` over segments of which none was sent again or reported,
+    /// the last of them at `sent_at`.
+    #[inline(always)]
+    pub(crate) fn note_undisturbed(&mut self, now: Nanoseconds, sent_at: Nanoseconds, end: u64) {
+        if let Some(linux) = &mut self.linux {
+            linux.has_set_timer = false;
+            linux.reordering.advance_undisturbed(now, sent_at, end);
+        }
+    }
+
+    /// [`Sender::read_as_linux`] for an acknowledgement that tells nothing.
+    #[inline(always)]
+    pub(crate) fn forget_set_timer(&mut self) {
+        if let Some(linux) = &mut self.linux {
+            linux.has_set_timer = false;
+        }
+    }
+
+    /// [`Sender::note_sent_as_linux`] for each of some new segments, where nothing is lost or reported.
+    #[inline(always)]
+    pub(crate) fn note_burst_as_linux(&mut self, now: Nanoseconds) {
+        self.schedule_tail_probe(now, false);
     }
 
     /// Sets the timer anew after an acknowledgement or a retransmission (tcp_set_xmit_timer, tcp_rearm_rto).

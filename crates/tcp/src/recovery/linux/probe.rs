@@ -26,6 +26,11 @@ pub(super) struct TailProbe {
 }
 
 impl TailProbe {
+    #[inline(always)]
+    pub fn is_settled(&self) -> bool {
+        !self.is_due && self.outstanding.is_none()
+    }
+
     /// Takes an acknowledgement; whether the probe repaired a loss, since just one of both copies arrived.
     pub fn note(&mut self, reading: &Reading, released: &Released) -> bool {
         let Some(high) = self.outstanding else { return false };

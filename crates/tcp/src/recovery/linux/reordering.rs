@@ -79,6 +79,13 @@ impl Reordering {
         self.latest = self.latest.max(Some((sent_at, end)));
     }
 
+    /// [`Reordering::advance`] over segments that were sent once, the newest at `sent_at`.
+    #[inline(always)]
+    pub fn advance_undisturbed(&mut self, now: Nanoseconds, sent_at: Nanoseconds, end: u64) {
+        self.round_trip = now - sent_at;
+        self.latest = self.latest.max(Some((sent_at, end)));
+    }
+
     pub fn begin_recovery(&mut self) {
         self.persistence = self.persistence.saturating_sub(1);
         if self.persistence == 0 {

@@ -36,7 +36,8 @@ impl Undo {
         }
     }
 
-    fn is_explained(&self) -> bool {
+    #[inline]
+    pub(super) fn is_explained(&self) -> bool {
         self.has_duplicates && self.unexplained == 0
     }
 }

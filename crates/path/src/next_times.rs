@@ -1,11 +1,11 @@
 //! The earliest next event among many elements.
 
-use pepscope_path::{Nanoseconds, NEVER};
+use crate::hop::{Nanoseconds, NEVER};
 
 /// The wake-up of each of a number of elements, in a tournament: setting one costs a comparison a level, and the
 /// earliest is at the root. Of equal times the element with the lower number comes first.
 #[derive(Clone, Debug)]
-pub(crate) struct NextTimes {
+pub struct NextTimes {
     /// Node 1 is the root, the children of node n are 2n and 2n + 1, and the leaves are the second half.
     nodes: Vec<Nanoseconds>,
 }
@@ -22,7 +22,7 @@ impl NextTimes {
     }
 
     /// Makes room for `count` elements.
-    pub(crate) fn reserve(&mut self, count: usize) {
+    pub fn reserve(&mut self, count: usize) {
         let leaves = self.leaves();
         if count <= leaves {
             return;
@@ -36,7 +36,7 @@ impl NextTimes {
 
     /// Sets the time of `element`'s next event; the table must have room for it.
     #[inline(always)]
-    pub(crate) fn set(&mut self, element: usize, time: Nanoseconds) {
+    pub fn set(&mut self, element: usize, time: Nanoseconds) {
         let mut node = self.leaves() + element;
         if self.nodes[node] == time {
             return;
@@ -53,14 +53,16 @@ impl NextTimes {
     }
 
     /// The earliest time of all.
+    #[must_use]
     #[inline]
-    pub(crate) fn earliest(&self) -> Nanoseconds {
+    pub fn earliest(&self) -> Nanoseconds {
         self.nodes[1]
     }
 
     /// The first element that is due at `now`.
+    #[must_use]
     #[inline]
-    pub(crate) fn due(&self, now: Nanoseconds) -> Option<usize> {
+    pub fn due(&self, now: Nanoseconds) -> Option<usize> {
         let earliest = self.earliest();
         if earliest > now {
             return None;
@@ -77,7 +79,7 @@ impl NextTimes {
 #[cfg(test)]
 mod tests {
     use super::NextTimes;
-    use pepscope_path::NEVER;
+    use crate::hop::NEVER;
     use proptest::prelude::{prop, proptest};
 
     #[test]

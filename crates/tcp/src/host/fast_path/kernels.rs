@@ -1,0 +1,187 @@
+//! The fast path through a machine that takes time: one packet that its kernel has got, or one program that acts, to the
+//! packets that leave it.
+
+use pepscope_path::Nanoseconds;
+
+use crate::host::identifications::Identifications;
+use crate::host::{Host, Processing};
+use crate::packet::Packet;
+use crate::packet_sink::PacketSink;
+use crate::settings::Stack;
+
+impl Host {
+    /// Does what [`Host::handle_timeout`] and [`Host::transmit`] do.
+    #[inline]
+    pub fn wake(&mut self, now: Nanoseconds, sink: &mut impl PacketSink) {
+        if self.serve_predicted(now) {
+            self.hand_over_leaving(now, sink);
+        } else {
+            self.wake_on_slow_path(now, sink);
+        }
+        let packets_ns = self.processing.as_ref().map_or(Nanoseconds::MAX, Processing::next_time);
+        self.earliest_ns = self
+            .times
+            .earliest()
+            .min(self.speaker_times.earliest())
+            .min(self.datagram_times.earliest())
+            .min(packets_ns);
+    }
+
+    #[inline(never)]
+    fn wake_on_slow_path(&mut self, now: Nanoseconds, sink: &mut dyn PacketSink) {
+        self.handle_timeout(now);
+        self.transmit(now, sink);
+    }
+
+    /// What leaves at `now`.
+    #[inline(always)]
+    fn hand_over_leaving(&mut self, now: Nanoseconds, sink: &mut impl PacketSink) {
+        let Some(processing) = &mut self.processing else { return };
+        while let Some(packet) = processing.leaving.first(now) {
+            sink.send_unstamped(packet);
+            processing.leaving.drop_first();
+        }
+    }
+
+    /// Does what is due at `now` if that is one predicted packet for a connection, or one program, or neither; `false` where
+    /// the general code has to go on.
+    #[inline(always)]
+    fn serve_predicted(&mut self, now: Nanoseconds) -> bool {
+        let others_ns = self.speaker_times.earliest().min(self.datagram_times.earliest());
+        if others_ns <= now || !self.leaving.is_empty() || !self.ready.is_empty() || self.attribution.is_used() {
+            return false;
+        }
+        let Some(processing) = &mut self.processing else { return false };
+        let flows_ns = self.times.earliest();
+        match (processing.arriving.first(now), flows_ns <= now) {
+            (Some(Packet::Tcp(segment)), false) => {
+                let Some(place) = self.places.get(segment.flow).copied() else { return false };
+                let flow = &mut self.flows[place];
+                if flow.is_dormant || !flow.connection.accept_as_kernel(now, segment) {
+                    return false;
+                }
+                processing.arriving.drop_first();
+                if processing.arriving.first_ns() <= now {
+                    // The next one comes before the answers leave.
+                    self.proceed(now, place);
+                    return false;
+                }
+                if flow.wakes(now, |news| processing.waking_time(news)) {
+                    self.act(now, place);
+                }
+                self.transmit_as_kernel(now, place)
+            }
+            (Some(_), _) => false,
+            (None, true) => self.serve_program(now),
+            (None, false) => true,
+        }
+    }
+
+    /// Has the program act that is due, if nothing else is.
+    #[inline(always)]
+    fn serve_program(&mut self, now: Nanoseconds) -> bool {
+        let Some(place) = self.times.due(now) else { return true };
+        let flow = &mut self.flows[place];
+        if flow.connect_ns <= now || flow.connection.poll_timeout() <= now {
+            return false;
+        }
+        let due_ns = flow.next_time();
+        self.times.set(place, Nanoseconds::MAX);
+        if self.times.earliest() <= now {
+            self.times.set(place, due_ns);
+            return false;
+        }
+        let Some(processing) = &mut self.processing else { return false };
+        if flow.wakes(now, |news| processing.waking_time(news)) {
+            self.act(now, place);
+        }
+        self.transmit_as_kernel(now, place)
+    }
+
+    /// The program of a flow takes its events and acts.
+    #[inline(always)]
+    fn act(&mut self, now: Nanoseconds, place: usize) {
+        let flow = &mut self.flows[place];
+        if flow.application.only_reads() && flow.connection.has_only_data_events() {
+            flow.take_events(now);
+            while let Some(run) = flow.connection.read(u64::MAX) {
+                flow.application.take_run(now, run);
+            }
+        } else {
+            self.act_on_slow_path(now, place);
+        }
+    }
+
+    #[inline(never)]
+    fn act_on_slow_path(&mut self, now: Nanoseconds, place: usize) {
+        let flow = &mut self.flows[place];
+        let was_open = flow.is_open();
+        flow.take_events(now);
+        flow.application.advance(now, &mut flow.connection);
+        self.finish_advance(now, place, was_open);
+    }
+
+    /// Sends what the flow at `place` has to send, and what others have; `false` where other flows act before.
+    #[inline(always)]
+    fn transmit_as_kernel(&mut self, now: Nanoseconds, place: usize) -> bool {
+        if self.times.earliest() <= now {
+            self.make_ready(place);
+            return false;
+        }
+        let is_only_one = self.leaving.is_empty() && self.ready.iter().all(|other| *other == place);
+        let flow = &mut self.flows[place];
+        let Some(processing) = &mut self.processing else { return false };
+        let stack = flow.connection.settings().stack;
+        let mut leaving = Leaving { now, stack, processing, identifications: &mut self.identifications };
+        if is_only_one && flow.connection.transmit_as_kernel(now, &mut leaving) {
+            flow.is_ready = false;
+            self.ready.clear();
+            self.times.set(place, flow.next_time());
+        } else {
+            self.make_ready(place);
+            self.transmit_on_kernels_slow_path(now);
+        }
+        true
+    }
+
+    fn make_ready(&mut self, place: usize) {
+        if !std::mem::replace(&mut self.flows[place].is_ready, true) {
+            self.ready.push_back(place);
+        }
+    }
+
+    #[inline(never)]
+    fn transmit_on_kernels_slow_path(&mut self, now: Nanoseconds) {
+        while let Some(packet) = self.poll_kernel(now) {
+            if let Some(processing) = &mut self.processing {
+                processing.push_leaving(now, &packet);
+            }
+        }
+    }
+}
+
+/// What a connection sends, on its way to the network.
+struct Leaving<'a> {
+    now: Nanoseconds,
+    stack: Stack,
+    processing: &'a mut Processing,
+    identifications: &'a mut Identifications,
+}
+
+impl PacketSink for Leaving<'_> {
+    #[inline(always)]
+    fn send(&mut self, packet: Packet) {
+        self.send_stamped(0, &packet);
+    }
+
+    #[inline(always)]
+    fn send_stamped(&mut self, _bytes: u32, packet: &Packet) {
+        match packet {
+            Packet::Tcp(segment) if self.stack == Stack::Windows => {
+                let segment = self.identifications.assign(self.stack, *segment);
+                self.processing.push_leaving(self.now, &Packet::Tcp(segment));
+            }
+            _ => self.processing.push_leaving(self.now, packet),
+        }
+    }
+}
