@@ -50,6 +50,15 @@ macro_rules! hop_by_enum_dispatch {
                 }
             }
 
+            #[inline]
+            fn passages(
+                &mut self,
+            ) -> Option<(pepscope_path::AnyPassage<'_, $packet>, pepscope_path::AnyPassage<'_, $packet>)> {
+                match self {
+                    $(Self::$variant(hop) => hop.passages(),)*
+                }
+            }
+
             fn counts(&self, direction: pepscope_path::Direction) -> pepscope_path::HopCounts {
                 match self {
                     $(Self::$variant(hop) => hop.counts(direction),)*

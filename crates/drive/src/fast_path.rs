@@ -6,7 +6,7 @@
 //! general loop of [`crate::simulation`] would do; `tests/fast_path.rs` compares both for every congestion control over
 //! every kind of link, and the tests of this module over random chains.
 
-use pepscope_path::{Datagram, Direction, Hop, Line, Nanoseconds, NEVER};
+use pepscope_path::{Datagram, Direction, Hop, Nanoseconds, Passage, NEVER};
 use pepscope_tcp::{Host, Packet, PacketSink};
 
 use crate::chain::{stamp, Chain, Observers, Watch};
@@ -47,6 +47,24 @@ impl Chain {
             return None;
         }
         let hosts = Hosts { server: &mut self.server, mobile: &mut self.mobile, wake_ups, observers, bounds };
+        if self.hops.iter_mut().any(|hop| hop.lines().is_none()) {
+            return match self.hops.as_mut_slice() {
+                [first] => {
+                    let (down, up) = first.passages()?;
+                    hosts.run([down], [up])
+                }
+                [first, second] => {
+                    let ((down_1, up_1), (down_2, up_2)) = (first.passages()?, second.passages()?);
+                    hosts.run([down_1, down_2], [up_2, up_1])
+                }
+                [first, second, third] => {
+                    let ((down_1, up_1), (down_2, up_2)) = (first.passages()?, second.passages()?);
+                    let (down_3, up_3) = third.passages()?;
+                    hosts.run([down_1, down_2, down_3], [up_3, up_2, up_1])
+                }
+                _ => None,
+            };
+        }
         match self.hops.as_mut_slice() {
             [first] => {
                 let (down, up) = first.lines()?;
@@ -76,10 +94,14 @@ struct Hosts<'a> {
 }
 
 /// The lines of one direction, in the order in which packets go through them.
-type Lines<'a, const LINKS: usize> = [&'a mut Line<Packet>; LINKS];
+type Lines<L, const LINKS: usize> = [L; LINKS];
 
 impl Hosts<'_> {
-    fn run<const LINKS: usize>(self, mut down: Lines<'_, LINKS>, mut up: Lines<'_, LINKS>) -> Option<Progress> {
+    fn run<L: Passage<Packet>, const LINKS: usize>(
+        self,
+        mut down: Lines<L, LINKS>,
+        mut up: Lines<L, LINKS>,
+    ) -> Option<Progress> {
         let takes_time = self.server.takes_time() || self.mobile.takes_time();
         let Self { server, mobile, wake_ups, observers, bounds } = self;
         let at_server = End {
@@ -107,10 +129,10 @@ impl Hosts<'_> {
             };
             match next {
                 Some((now, Direction::Down)) => {
-                    progress.arrive(now, &at_mobile, &mut *down[LINKS - 1], &mut *up[0], mobile, observers);
+                    progress.arrive(now, &at_mobile, &mut down[LINKS - 1], &mut up[0], mobile, observers);
                 }
                 Some((now, Direction::Up)) => {
-                    progress.arrive(now, &at_server, &mut *up[LINKS - 1], &mut *down[0], server, observers);
+                    progress.arrive(now, &at_server, &mut up[LINKS - 1], &mut down[0], server, observers);
                 }
                 None if takes_time => {
                     let due = [server.earliest_timeout(), mobile.earliest_timeout()];
@@ -118,9 +140,9 @@ impl Hosts<'_> {
                         break;
                     }
                     if due[0] < due[1] {
-                        progress.wake(before, &at_server, &mut *down[0], server, observers);
+                        progress.wake(before, &at_server, &mut down[0], server, observers);
                     } else {
-                        progress.wake(before, &at_mobile, &mut *up[0], mobile, observers);
+                        progress.wake(before, &at_mobile, &mut up[0], mobile, observers);
                     }
                 }
                 None => {
@@ -163,7 +185,7 @@ struct End {
 }
 
 #[inline(always)]
-fn first_arrivals<const LINKS: usize>(lines: &Lines<'_, LINKS>) -> [Nanoseconds; LINKS] {
+fn first_arrivals<L: Passage<Packet>, const LINKS: usize>(lines: &Lines<L, LINKS>) -> [Nanoseconds; LINKS] {
     std::array::from_fn(|link| lines[link].first_arrival())
 }
 
@@ -180,23 +202,23 @@ fn count<const LINKS: usize>(now: Nanoseconds, times: &[Nanoseconds; LINKS]) -> 
 impl Progress {
     /// Whether one of the timeouts `due` is at `now`, and nothing arrives by then.
     #[inline(always)]
-    fn is_alone<const LINKS: usize>(
+    fn is_alone<L: Passage<Packet>, const LINKS: usize>(
         &self,
         now: Nanoseconds,
         due: &[Nanoseconds; 2],
-        down: &Lines<'_, LINKS>,
-        up: &Lines<'_, LINKS>,
+        down: &Lines<L, LINKS>,
+        up: &Lines<L, LINKS>,
     ) -> bool {
         now > self.now && due[0] != due[1] && earliest(&first_arrivals(down)).min(earliest(&first_arrivals(up))) > now
     }
 
     /// Lets `host` do what is due, and hands what leaves it to the line `back`.
     #[inline(never)]
-    fn wake(
+    fn wake<L: Passage<Packet>>(
         &mut self,
         now: Nanoseconds,
         end: &End,
-        back: &mut Line<Packet>,
+        back: &mut L,
         host: &mut Host,
         observers: &mut Observers,
     ) {
@@ -214,12 +236,12 @@ impl Progress {
 
     /// Hands the first packet of the line `there` to `host`, and the host's answers to the line `back`.
     #[inline(never)]
-    fn arrive(
+    fn arrive<L: Passage<Packet>>(
         &mut self,
         now: Nanoseconds,
         end: &End,
-        there: &mut Line<Packet>,
-        back: &mut Line<Packet>,
+        there: &mut L,
+        back: &mut L,
         host: &mut Host,
         observers: &mut Observers,
     ) {
@@ -244,11 +266,11 @@ impl Progress {
     /// When the next packet arrives at a host, and in which direction it travels. With two links, packets go from one
     /// into the other until then. `None` if that is not before `before`, or if something else happens at the same time.
     #[inline(always)]
-    fn next_arrival<const LINKS: usize>(
+    fn next_arrival<L: Passage<Packet>, const LINKS: usize>(
         &mut self,
         before: Nanoseconds,
-        down: &mut Lines<'_, LINKS>,
-        up: &mut Lines<'_, LINKS>,
+        down: &mut Lines<L, LINKS>,
+        up: &mut Lines<L, LINKS>,
     ) -> Option<(Nanoseconds, Direction)> {
         loop {
             let (down_ns, up_ns) = (down[LINKS - 1].first_arrival(), up[LINKS - 1].first_arrival());
@@ -261,8 +283,7 @@ impl Progress {
                     if is_tied || now >= before || now <= self.now {
                         return None;
                     }
-                    let (line, next): (&mut Line<Packet>, &mut Line<Packet>) =
-                        if is_down { (&mut **down_1, &mut **down_2) } else { (&mut **up_1, &mut **up_2) };
+                    let (line, next) = if is_down { (down_1, down_2) } else { (up_1, up_2) };
                     if !line.pass_first_alone(now, next) {
                         return None;
                     }
@@ -283,11 +304,11 @@ impl Progress {
 
     /// [`Progress::next_arrival`] for any number of links, and where taps or delays observe packets between them.
     #[inline(never)]
-    fn next_arrival_observed<const LINKS: usize>(
+    fn next_arrival_observed<L: Passage<Packet>, const LINKS: usize>(
         &mut self,
         before: Nanoseconds,
-        down: &mut Lines<'_, LINKS>,
-        up: &mut Lines<'_, LINKS>,
+        down: &mut Lines<L, LINKS>,
+        up: &mut Lines<L, LINKS>,
         observers: &mut Observers,
     ) -> Option<(Nanoseconds, Direction)> {
         loop {
@@ -313,11 +334,11 @@ impl Progress {
     /// Moves the packet that arrives between two links `now` from one into the other. Returns `false` and does nothing
     /// if no packet travels in `direction` there or several do.
     #[inline(always)]
-    fn pass_on<const LINKS: usize>(
+    fn pass_on<L: Passage<Packet>, const LINKS: usize>(
         &mut self,
         now: Nanoseconds,
         direction: Direction,
-        lines: &mut Lines<'_, LINKS>,
+        lines: &mut Lines<L, LINKS>,
         observers: &mut Observers,
     ) -> bool {
         for link in 1..LINKS {
@@ -350,21 +371,21 @@ impl Progress {
 }
 
 /// What a host answers, on its way back into the links.
-struct Answers<'a> {
+struct Answers<'a, L> {
     packets: u64,
     end: &'a End,
     now: Nanoseconds,
     observers: &'a mut Observers,
-    line: &'a mut Line<Packet>,
+    line: &'a mut L,
 }
 
-impl PacketSink for Answers<'_> {
+impl<L: Passage<Packet>> PacketSink for Answers<'_, L> {
     #[inline(always)]
     fn send(&mut self, mut packet: Packet) {
         self.packets = self.packets.wrapping_add(1);
         stamp(self.now, &mut packet);
         self.observers.note_at(self.end.leaving, self.now, &packet);
-        self.line.take(self.now, packet);
+        self.line.take_with(self.now, packet.length_bytes(), || packet);
     }
 
     #[inline(always)]
@@ -383,10 +404,10 @@ impl PacketSink for Answers<'_> {
 
 /// Hands all packets of a line that arrive now to `host`, and returns how many there were.
 #[cold]
-fn arrive_together(
+fn arrive_together<L: Passage<Packet>>(
     now: Nanoseconds,
     end: &End,
-    line: &mut Line<Packet>,
+    line: &mut L,
     host: &mut Host,
     observers: &mut Observers,
 ) -> u64 {

@@ -2,7 +2,9 @@
 //! they do not share.
 
 use crate::hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds};
+use crate::line::{Following, Line};
 use crate::next_times::NextTimes;
+use crate::passage::{AnyPassage, Passage};
 use crate::settings::SettingsError;
 use crate::wired::{Wired, WiredSettings};
 
@@ -23,15 +25,92 @@ pub struct BranchesSettings {
     pub by: BranchesBy,
 }
 
+/// One direction of all links.
+#[derive(Clone, Debug)]
+pub struct BranchLines<P> {
+    lines: Vec<Line<P>>,
+    by: BranchesBy,
+    /// When something arrives at the end of each line.
+    times: NextTimes,
+    /// Packets of mobiles or servers that have no link.
+    strays: HopCounts,
+}
+
+impl<P: Datagram> BranchLines<P> {
+    fn new(lines: Vec<Line<P>>, by: &BranchesBy) -> Self {
+        let mut times = NextTimes::default();
+        times.reserve(lines.len());
+        Self { lines, by: by.clone(), times, strays: HopCounts::default() }
+    }
+
+    #[inline]
+    fn place_of(&self, packet: &P) -> usize {
+        match &self.by {
+            BranchesBy::Mobile => usize::from(packet.user()),
+            BranchesBy::Server(numbers) => {
+                let flow = usize::try_from(packet.flow()).unwrap_or(usize::MAX);
+                numbers.get(flow).copied().map_or(0, usize::from)
+            }
+        }
+    }
+
+    fn give(&mut self, place: usize) -> Option<P> {
+        let line = self.lines.get_mut(place)?;
+        let packet = line.give();
+        self.times.set(place, line.first_arrival());
+        packet
+    }
+
+    fn counts(&self) -> HopCounts {
+        self.lines.iter().map(Line::counts).fold(self.strays, HopCounts::plus)
+    }
+}
+
+impl<P: Datagram> Passage<P> for BranchLines<P> {
+    #[inline(always)]
+    fn first_arrival(&self) -> Nanoseconds {
+        self.times.earliest()
+    }
+
+    #[inline]
+    fn first(&self) -> Option<(&P, Following)> {
+        let (place, others_ns) = self.times.first_and_second();
+        let (packet, following) = self.lines.get(place)?.first()?;
+        Some((packet, Following { arrival: following.arrival.min(others_ns), ..following }))
+    }
+
+    #[inline]
+    fn drop_first(&mut self, _following: Following) {
+        let (place, _) = self.times.first_and_second();
+        let Some(line) = self.lines.get_mut(place) else { return };
+        let Some((_, following)) = line.first() else { return };
+        line.drop_first(following);
+        self.times.set(place, line.first_arrival());
+    }
+
+    #[inline]
+    fn take_with(&mut self, now: Nanoseconds, bytes: u32, make: impl FnOnce() -> P) {
+        let packet = make();
+        let place = self.place_of(&packet);
+        match self.lines.get_mut(place) {
+            Some(line) => {
+                line.take_with(now, bytes, || packet);
+                self.times.set(place, line.first_arrival());
+            }
+            None => {
+                self.strays.offered_packets += 1;
+                self.strays.offered_bytes += u64::from(bytes);
+                self.strays.lost_packets += 1;
+            }
+        }
+    }
+}
+
 /// Wired links beside each other.
 #[derive(Clone, Debug)]
 pub struct Branches<P> {
-    links: Vec<Wired<P>>,
-    by: BranchesBy,
-    /// When something arrives at an end of each link.
-    times: NextTimes,
-    /// Packets of mobiles or servers that have no link.
-    strays: [HopCounts; 2],
+    down: BranchLines<P>,
+    up: BranchLines<P>,
 }
 
 impl<P: Datagram> Branches<P> {
@@ -47,68 +126,62 @@ impl<P: Datagram> Branches<P> {
             return Err(SettingsError::new("by", "server", "mobile where no flow tells its server, as on live paths"));
         }
         let links = settings.links.iter().enumerate();
-        let links = links.map(|(user, link)| Wired::new(link, seed, &format!("{name}/{user}")));
-        let by = settings.by.clone();
-        let links = links.collect::<Result<Vec<_>, _>>()?;
-        let mut times = NextTimes::default();
-        times.reserve(links.len());
-        Ok(Self { links, by, times, strays: [HopCounts::default(); 2] })
-    }
-
-    fn place_of(&self, packet: &P) -> usize {
-        match &self.by {
-            BranchesBy::Mobile => usize::from(packet.user()),
-            BranchesBy::Server(numbers) => {
-                let flow = usize::try_from(packet.flow()).unwrap_or(usize::MAX);
-                numbers.get(flow).copied().map_or(0, usize::from)
-            }
-        }
+        let links = links.map(|(user, link)| Wired::new(link, seed, &format!("{name}/{user}")).map(Wired::into_lines));
+        let (down, up) = links.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        Ok(Self { down: BranchLines::new(down, &settings.by), up: BranchLines::new(up, &settings.by) })
     }
 }
 
 impl<P: Datagram> Hop<P> for Branches<P> {
     fn handle_packet(&mut self, now: Nanoseconds, direction: Direction, packet: P) {
-        let place = self.place_of(&packet);
-        match self.links.get_mut(place) {
-            Some(link) => {
-                link.handle_packet(now, direction, packet);
-                self.times.set(place, link.poll_timeout());
-            }
-            None => {
-                let counts = &mut self.strays[direction.index()];
-                counts.offered_packets += 1;
-                counts.offered_bytes += u64::from(packet.length_bytes());
-                counts.lost_packets += 1;
-            }
+        let bytes = packet.length_bytes();
+        match direction {
+            Direction::Down => self.down.take_with(now, bytes, || packet),
+            Direction::Up => self.up.take_with(now, bytes, || packet),
         }
     }
 
     fn handle_timeout(&mut self, _now: Nanoseconds) {}
 
     fn poll_transmit(&mut self, now: Nanoseconds) -> Option<(Direction, P)> {
-        let place = self.times.due(now)?;
-        let link = self.links.get_mut(place)?;
-        let transmitted = link.poll_transmit(now);
-        self.times.set(place, link.poll_timeout());
-        transmitted
+        // Of what arrives at one time, that of the first link comes first.
+        let due = (self.down.times.due(now), self.up.times.due(now));
+        match due {
+            (Some(down), up) if up.is_none_or(|up| down <= up) => Some((Direction::Down, self.down.give(down)?)),
+            (_, Some(up)) => Some((Direction::Up, self.up.give(up)?)),
+            _ => None,
+        }
     }
 
     fn poll_timeout(&self) -> Nanoseconds {
-        self.times.earliest()
+        self.down.first_arrival().min(self.up.first_arrival())
+    }
+
+    fn passages(&mut self) -> Option<(AnyPassage<'_, P>, AnyPassage<'_, P>)> {
+        Some((AnyPassage::Branches(&mut self.down), AnyPassage::Branches(&mut self.up)))
     }
 
     fn counts(&self, direction: Direction) -> HopCounts {
-        self.links.iter().map(|link| link.counts(direction)).fold(self.strays[direction.index()], HopCounts::plus)
+        match direction {
+            Direction::Down => self.down.counts(),
+            Direction::Up => self.up.counts(),
+        }
     }
 
     fn observe(&self, now: Nanoseconds, record: &mut dyn FnMut(&'static str, f64)) {
         // What the links hold together; each alone would need a name of its own.
         let mut sums: Vec<(&'static str, f64)> = Vec::new();
-        for link in &self.links {
-            link.observe(now, &mut |name, value| match sums.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, sum)) => *sum += value,
-                None => sums.push((name, value)),
-            });
+        for (down, up) in self.down.lines.iter().zip(&self.up.lines) {
+            for (line, direction) in [(down, Direction::Down), (up, Direction::Up)] {
+                line.observe(
+                    now,
+                    direction,
+                    &mut |name, value| match sums.iter_mut().find(|(known, _)| *known == name) {
+                        Some((_, sum)) => *sum += value,
+                        None => sums.push((name, value)),
+                    },
+                );
+            }
         }
         sums.into_iter().for_each(|(name, value)| record(name, value));
     }

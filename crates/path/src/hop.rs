@@ -1,6 +1,7 @@
 //! What every part of a path has in common.
 
 use crate::line::Line;
+use crate::passage::AnyPassage;
 
 /// A time since the start of the run, or a span of time, in nanoseconds.
 pub type Nanoseconds = u64;
@@ -151,6 +152,13 @@ pub trait Hop<P: Datagram> {
     /// from line to line without the other functions.
     fn lines(&mut self) -> Option<(&mut Line<P>, &mut Line<P>)> {
         None
+    }
+
+    /// Both directions, down first, of a hop that is nothing but two of what the driver's fast path can take packets
+    /// through.
+    fn passages(&mut self) -> Option<(AnyPassage<'_, P>, AnyPassage<'_, P>)> {
+        let (down, up) = self.lines()?;
+        Some((AnyPassage::Line(down), AnyPassage::Line(up)))
     }
 
     /// Totals since the start.

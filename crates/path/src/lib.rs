@@ -16,6 +16,7 @@ pub mod lte;
 mod managed;
 mod next_times;
 mod opportunities;
+mod passage;
 mod policer;
 mod processing_time;
 mod queue;
@@ -33,7 +34,7 @@ pub mod umts;
 mod variable_rate;
 mod wired;
 
-pub use branches::{Branches, BranchesBy, BranchesSettings};
+pub use branches::{BranchLines, Branches, BranchesBy, BranchesSettings};
 pub use device::{Device, DeviceSettings};
 pub use handover::{HandoverSettings, Handovers};
 pub use hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds, QueueReport, MICROSECOND, MILLISECOND, NEVER, SECOND};
@@ -41,11 +42,12 @@ pub use impairments::{ImpairedLineSettings, Impairments, ImpairmentsSettings};
 pub use line::{Following, Line};
 pub use loss::{GilbertElliott, Loss, LossSettings};
 pub use managed::{
-    Arrivals, CoDelSettings, CrossSettings, Discipline, FairSettings, Managed, ManagedLineSettings,
+    Arrivals, CoDelSettings, CrossSettings, Discipline, DropTailLine, FairSettings, Managed, ManagedLineSettings,
     ManagedQueueSettings, ManagedSettings, PieSettings, RedSettings,
 };
 pub use next_times::NextTimes;
 pub use opportunities::{Opportunities, MAHIMAHI_OPPORTUNITY_BYTES, MAHIMAHI_OVERHEAD_BYTES};
+pub use passage::{AnyPassage, Passage};
 pub use policer::{Policed, Policer, PolicerLineSettings, PolicerSettings};
 pub use processing_time::{Cooling, ProcessingTime, QUANTILES};
 pub use queue::{AverageQueue, MarkingSettings, Occupancy, Places, QueueLimit, QueueSettings, Size};

@@ -31,7 +31,7 @@ impl<P> Default for LineEntry<P> {
 /// The packet behind the first one under way.
 #[derive(Clone, Copy, Debug)]
 pub struct Following {
-    place: usize,
+    pub(crate) place: usize,
     /// When it arrives; [`NEVER`] if there is none.
     pub arrival: Nanoseconds,
 }

@@ -18,12 +18,13 @@ pub use queue::{Discipline, ManagedQueueSettings};
 pub use red::RedSettings;
 
 use crate::hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds};
+use crate::passage::AnyPassage;
 use crate::random::Random;
 use crate::serialisation::Serialisation;
 use crate::settings::SettingsError;
 use cross::Cross;
 use disciplined::DisciplinedLine;
-use drop_tail::DropTailLine;
+pub use drop_tail::DropTailLine;
 
 /// One direction.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,7 +115,7 @@ impl<P: Datagram> ManagedLine<P> {
     #[inline]
     fn next_time(&self) -> Nanoseconds {
         match self {
-            Self::DropTail(line) => line.next_time(),
+            Self::DropTail(line) => line.first_arrival(),
             Self::Disciplined(line) => line.next_time(),
         }
     }
@@ -154,6 +155,15 @@ impl<P: Datagram> Hop<P> for Managed<P> {
 
     fn poll_timeout(&self) -> Nanoseconds {
         self.down.next_time().min(self.up.next_time())
+    }
+
+    fn passages(&mut self) -> Option<(AnyPassage<'_, P>, AnyPassage<'_, P>)> {
+        match (&mut self.down, &mut self.up) {
+            (ManagedLine::DropTail(down), ManagedLine::DropTail(up)) => {
+                Some((AnyPassage::DropTail(down), AnyPassage::DropTail(up)))
+            }
+            _ => None,
+        }
     }
 
     fn counts(&self, direction: Direction) -> HopCounts {

@@ -59,6 +59,21 @@ impl NextTimes {
         self.nodes[1]
     }
 
+    /// The element of the earliest time, and the earliest of the others; element 0 if nothing is to come.
+    #[must_use]
+    #[inline]
+    pub fn first_and_second(&self) -> (usize, Nanoseconds) {
+        let (leaves, earliest) = (self.leaves(), self.earliest());
+        let (mut node, mut second) = (1, NEVER);
+        while node < leaves {
+            let left = 2 * node;
+            let next = left + usize::from(self.nodes[left] != earliest);
+            second = second.min(self.nodes[next ^ 1]);
+            node = next;
+        }
+        (node - leaves, second)
+    }
+
     /// The first element that is due at `now`.
     #[must_use]
     #[inline]
@@ -104,6 +119,12 @@ mod tests {
                 times.set(element, time);
                 let earliest = all.iter().copied().min().unwrap_or(NEVER);
                 assert_eq!(times.earliest(), earliest);
+                if earliest < NEVER {
+                    let (first, second) = times.first_and_second();
+                    let others = all.iter().enumerate().filter(|(place, _)| *place != first);
+                    assert_eq!(Some(first), times.due(earliest));
+                    assert_eq!(second, others.map(|(_, time)| *time).min().unwrap_or(NEVER));
+                }
                 assert_eq!(times.due(earliest), all.iter().position(|time| *time == earliest));
             }
         }

@@ -62,6 +62,12 @@ impl<P: Datagram> Wired<P> {
     }
 }
 
+impl<P> Wired<P> {
+    pub(crate) fn into_lines(self) -> (Line<P>, Line<P>) {
+        (self.down, self.up)
+    }
+}
+
 impl<P: Datagram> Hop<P> for Wired<P> {
     #[inline(always)]
     fn handle_packet(&mut self, now: Nanoseconds, direction: Direction, packet: P) {

@@ -2,6 +2,7 @@
 
 use super::cross::{Carried, Cross};
 use crate::hop::{Datagram, HopCounts, Nanoseconds, NEVER};
+use crate::line::Following;
 use crate::ring::Ring;
 use crate::serialisation::Serialisation;
 
@@ -77,7 +78,7 @@ impl Service {
 
 /// One direction.
 #[derive(Clone, Debug)]
-pub(super) struct DropTailLine<P> {
+pub struct DropTailLine<P> {
     service: Service,
     delay_ns: Nanoseconds,
     under_way: Ring<UnderWay<P>>,
@@ -100,12 +101,17 @@ impl<P: Datagram> DropTailLine<P> {
 
     #[inline]
     pub(super) fn take(&mut self, now: Nanoseconds, packet: P) {
+        self.take_with(now, packet.length_bytes(), || packet);
+    }
+
+    /// Takes a packet of `bytes` that enters at `now`. If there is room, `make` writes it straight into its place.
+    #[inline]
+    pub fn take_with(&mut self, now: Nanoseconds, bytes: u32, make: impl FnOnce() -> P) {
         self.service.advance(now);
-        let bytes = packet.length_bytes();
         self.counts.offered_packets += 1;
         self.counts.offered_bytes += u64::from(bytes);
         let Some(sent_ns) = self.service.admit(now, bytes) else {
-            self.counts.overflow(&packet);
+            self.counts.overflow(&make());
             return;
         };
         let arrives_ns = sent_ns.saturating_add(self.delay_ns);
@@ -114,7 +120,7 @@ impl<P: Datagram> DropTailLine<P> {
         }
         let slot = self.under_way.push_slot(self.first);
         slot.arrives_ns = arrives_ns;
-        slot.packet = Some(packet);
+        slot.packet = Some(make());
     }
 
     #[inline]
@@ -122,21 +128,46 @@ impl<P: Datagram> DropTailLine<P> {
         if self.first_ns > now {
             return None;
         }
+        let following = self.following();
         let packet = self.under_way.at_mut(self.first)?.packet.take()?;
-        self.first += 1;
-        self.first_ns = if self.first == self.under_way.end() {
-            NEVER
-        } else {
-            self.under_way.at(self.first).map_or(NEVER, |next| next.arrives_ns)
-        };
-        self.counts.delivered_packets += 1;
-        self.counts.delivered_bytes += u64::from(packet.length_bytes());
+        self.note_gone(packet.length_bytes(), following);
         Some(packet)
     }
 
-    #[inline]
-    pub(super) fn next_time(&self) -> Nanoseconds {
+    /// When the first packet under way arrives; [`NEVER`] if there is none.
+    #[must_use]
+    #[inline(always)]
+    pub fn first_arrival(&self) -> Nanoseconds {
         self.first_ns
+    }
+
+    /// The first packet under way, and what is behind it.
+    #[must_use]
+    #[inline(always)]
+    pub fn first(&self) -> Option<(&P, Following)> {
+        let packet = self.under_way.at(self.first)?.packet.as_ref()?;
+        Some((packet, self.following()))
+    }
+
+    /// Removes the first packet under way; `following` is the one behind it.
+    #[inline(always)]
+    pub fn drop_first(&mut self, following: Following) {
+        let bytes = self.under_way.at(self.first).and_then(|gone| gone.packet.as_ref()).map_or(0, P::length_bytes);
+        self.note_gone(bytes, following);
+    }
+
+    #[inline(always)]
+    fn following(&self) -> Following {
+        let place = self.first + 1;
+        let next = if place < self.under_way.end() { self.under_way.at(place) } else { None };
+        Following { place, arrival: next.map_or(NEVER, |next| next.arrives_ns) }
+    }
+
+    #[inline(always)]
+    fn note_gone(&mut self, bytes: u32, following: Following) {
+        self.counts.delivered_packets += 1;
+        self.counts.delivered_bytes += u64::from(bytes);
+        (self.first, self.first_ns) = (following.place, following.arrival);
     }
 
     /// Packets that wait at `now`, and how long the first of them has.
@@ -224,7 +255,7 @@ mod tests {
             let (slow_counts, slow_seen) = finish(slow);
             let seen = {
                 let line = std::cell::RefCell::new(&mut fast);
-                drained(|| line.borrow().next_time(), |now| line.borrow_mut().give(now))
+                drained(|| line.borrow().first_arrival(), |now| line.borrow_mut().give(now))
             };
             prop_assert_eq!(seen, slow_seen);
             prop_assert_eq!(fast.counts, slow_counts);
