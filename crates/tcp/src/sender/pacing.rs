@@ -7,8 +7,8 @@ use super::Sender;
 use crate::control::CongestionControl;
 
 /// Percent of a window that leaves in a round trip (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio).
-const SLOW_START_PERCENT: u128 = 200;
-const AVOIDANCE_PERCENT: u128 = 120;
+const SLOW_START_PERCENT: u64 = 200;
+const AVOIDANCE_PERCENT: u64 = 120;
 /// So many segments with data leave without spacing at first, as with sch_fq.
 const UNPACED_SEGMENTS: u32 = 10;
 
@@ -18,7 +18,11 @@ impl Sender {
         let window_bytes = self.window_bytes.max(self.flight.outstanding_bytes());
         let is_starting = self.window_bytes < self.control.slow_start_threshold_bytes() / 2;
         let percent = if is_starting { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
-        let smoothed = u128::from(self.timer.smoothed()?.max(1));
+        let smoothed = self.timer.smoothed()?.max(1);
+        if let Some(numerator) = window_bytes.checked_mul(percent * (SECOND / 100)) {
+            return Some(numerator / smoothed);
+        }
+        let (percent, smoothed) = (u128::from(percent), u128::from(smoothed));
         let rate = u128::from(window_bytes) * percent * u128::from(SECOND) / (100 * smoothed);
         Some(u64::try_from(rate).unwrap_or(u64::MAX))
     }

@@ -128,14 +128,16 @@ impl Host {
             self.make_ready(place);
             return false;
         }
-        let is_only_one = self.leaving.is_empty() && self.ready.iter().all(|other| *other == place);
+        // A flow is in the queue once.
+        let others = self.ready.len() - usize::from(self.flows[place].is_ready);
         let flow = &mut self.flows[place];
         let Some(processing) = &mut self.processing else { return false };
         let stack = flow.connection.settings().stack;
         let mut leaving = Leaving { now, stack, processing, identifications: &mut self.identifications };
-        if is_only_one && flow.connection.transmit_as_kernel(now, &mut leaving) {
-            flow.is_ready = false;
-            self.ready.clear();
+        if others == 0 && self.leaving.is_empty() && flow.connection.transmit_as_kernel(now, &mut leaving) {
+            if std::mem::take(&mut flow.is_ready) {
+                self.ready.pop_front();
+            }
             self.times.set(place, flow.next_time());
         } else {
             self.make_ready(place);
