@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds, NEVER};
 use crate::processing_time::{Cooling, ProcessingTime};
-use crate::random::Random;
+use crate::random::{Random, TimeDraws};
 
 /// How long packets take through a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub struct DeviceSettings {
 #[derive(Clone, Debug)]
 pub struct Device<P> {
     settings: DeviceSettings,
-    random: Random,
+    random: TimeDraws,
     last_packet_ns: Option<Nanoseconds>,
     /// By direction.
     lines: [VecDeque<(Nanoseconds, P)>; 2],
@@ -43,7 +43,7 @@ impl<P: Datagram> Device<P> {
     pub fn new(settings: &DeviceSettings, seed: u64, name: &str) -> Self {
         Self {
             settings: *settings,
-            random: Random::new(seed, name),
+            random: TimeDraws::new(Random::new(seed, name)),
             last_packet_ns: None,
             lines: [VecDeque::new(), VecDeque::new()],
             counts: [HopCounts::default(); 2],
@@ -63,7 +63,7 @@ impl<P: Datagram> Hop<P> for Device<P> {
                 return self.settings.interruption.draw(1.0, &mut self.random);
             }
             let factor = 1.0 + (self.settings.cold - 1.0) * self.settings.cooling.share(pause_ns);
-            time.times(factor).draw(1.0, &mut self.random)
+            time.draw_longer(factor, 1.0, &mut self.random)
         });
         let (line, counts) = (&mut self.lines[direction.index()], &mut self.counts[direction.index()]);
         counts.offered_packets += 1;

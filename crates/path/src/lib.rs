@@ -52,7 +52,7 @@ pub use policer::{Policed, Policer, PolicerLineSettings, PolicerSettings};
 pub use processing_time::{Cooling, ProcessingTime, QUANTILES};
 pub use queue::{AverageQueue, MarkingSettings, Occupancy, Places, QueueLimit, QueueSettings, Size};
 pub use radio_states::{RadioStates, RadioStatesSettings};
-pub use random::Random;
+pub use random::{Random, TimeDraws};
 pub use rate_transmitter::{RadioFrames, ServiceRule};
 pub use rates::{AfterLastStep, RateProfile, RateStep};
 pub use ring::Ring;

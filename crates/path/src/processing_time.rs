@@ -2,7 +2,7 @@
 //! after a pause.
 
 use crate::hop::Nanoseconds;
-use crate::random::Random;
+use crate::random::TimeDraws;
 
 /// Measured quantiles of a time.
 pub const QUANTILES: usize = 33;
@@ -26,25 +26,26 @@ impl ProcessingTime {
         Self { least_ns, median_ns, spread, quantiles_ns: None }
     }
 
-    /// All of it `factor` times as long.
-    #[must_use]
-    pub fn times(self, factor: f64) -> Self {
-        Self {
-            least_ns: factor * self.least_ns,
-            median_ns: factor * self.median_ns,
-            quantiles_ns: self.quantiles_ns.map(|quantiles| quantiles.map(|quantile| factor * quantile)),
-            ..self
-        }
+    /// A time, with what is above the least `factor` times as long.
+    #[inline]
+    pub fn draw(&self, factor: f64, random: &mut TimeDraws) -> Nanoseconds {
+        self.draw_longer(1.0, factor, random)
     }
 
-    /// A time, with what is above the least `factor` times as long.
-    pub fn draw(self, factor: f64, random: &mut Random) -> Nanoseconds {
-        if let Some(quantiles_ns) = self.quantiles_ns {
-            let drawn_ns = between(&quantiles_ns, random.uniform());
-            return (quantiles_ns[0] + factor * (drawn_ns - quantiles_ns[0])) as Nanoseconds;
+    /// The same where all of it is `longer` times as long.
+    #[inline]
+    pub fn draw_longer(&self, longer: f64, factor: f64, random: &mut TimeDraws) -> Nanoseconds {
+        if let Some(quantiles_ns) = &self.quantiles_ns {
+            return drawn_from(quantiles_ns, longer, factor, random);
         }
-        random.whole_log_normal(self.least_ns, factor * (self.median_ns - self.least_ns), self.spread)
+        let (least_ns, median_ns) = (longer * self.least_ns, longer * self.median_ns);
+        random.whole_log_normal(least_ns, factor * (median_ns - least_ns), self.spread)
     }
+}
+
+fn drawn_from(quantiles_ns: &[f64; QUANTILES], longer: f64, factor: f64, random: &mut TimeDraws) -> Nanoseconds {
+    let drawn_ns = between(quantiles_ns, random.uniform());
+    (longer * (quantiles_ns[0] + factor * (drawn_ns - quantiles_ns[0]))) as Nanoseconds
 }
 
 /// The quantile at `share`, between two neighbours by their logarithms, since tails are long.
@@ -81,12 +82,16 @@ impl Cooling {
 #[cfg(test)]
 mod tests {
     use super::{Cooling, ProcessingTime};
-    use crate::random::Random;
+    use crate::random::{Random, TimeDraws};
     use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
+
+    fn draws(seed: u64) -> TimeDraws {
+        TimeDraws::new(Random::new(seed, "times"))
+    }
 
     #[test]
     fn half_of_the_times_lie_below_the_median() {
-        let (time, mut random) = (ProcessingTime::log_normal(3e3, 7e3, 0.8), Random::new(1, "times"));
+        let (time, mut random) = (ProcessingTime::log_normal(3e3, 7e3, 0.8), draws(1));
         let drawn: Vec<_> = (0..10_000).map(|_| time.draw(1.0, &mut random)).collect();
         assert!(drawn.iter().all(|ns| *ns >= 3000));
         // Standard deviation of a count of halves: 50; four of them are allowed.
@@ -99,13 +104,13 @@ mod tests {
         quantiles_ns[16..].fill(1e6); // half of the times are short, and few in between
         quantiles_ns[0] = 5e3;
         let time = ProcessingTime { quantiles_ns: Some(quantiles_ns), ..ProcessingTime::log_normal(0.0, 0.0, 0.0) };
-        let mut random = Random::new(1, "times");
+        let mut random = draws(1);
         let drawn: Vec<_> = (0..3200).map(|_| time.draw(1.0, &mut random)).collect();
         assert!(drawn.iter().all(|ns| (5_000..=1_000_000).contains(ns)));
         // Standard deviations of the counts: 28 and 17; four of each are allowed.
         assert!(drawn.iter().filter(|ns| **ns < 10_001).count().abs_diff(1500) < 112);
         assert!(drawn.iter().filter(|ns| (10_001..999_999).contains(*ns)).count().abs_diff(100) < 68);
-        assert_eq!(time.times(2.0).draw(1.0, &mut Random::new(2, "a")) / 2, time.draw(1.0, &mut Random::new(2, "a")));
+        assert_eq!(time.draw_longer(2.0, 1.0, &mut draws(2)) / 2, time.draw(1.0, &mut draws(2)));
     }
 
     proptest! {

@@ -8,7 +8,7 @@
 use core::f64::consts::{LN_2, TAU};
 use std::sync::LazyLock;
 
-use super::{definition_of_normal, Random};
+use super::{definition_of_normal, uniform_of, Random};
 
 /// More than the relative error of the polynomials' result (the test measures it). Of a microsecond in nanoseconds it
 /// leaves one draw in five thousand to the definition.
@@ -51,14 +51,54 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| {
     }
 });
 
-impl Random {
+/// A stream of random numbers for times, with the normal numbers that may be next computed ahead: nothing waits for them
+/// then, and processors compute them beside what follows a draw.
+#[derive(Clone, Debug)]
+pub struct TimeDraws {
+    random: Random,
+    /// The next bits.
+    words: [u64; 3],
+    /// About what [`Random::normal`] would give now, and after one more number; no number where that is not known.
+    normals: [f64; 2],
+}
+
+impl TimeDraws {
+    /// The numbers that `random` would give.
+    #[must_use]
+    pub fn new(mut random: Random) -> Self {
+        let words = [random.bits(), random.bits(), random.bits()];
+        let tables = &*TABLES;
+        let normals = [normal(tables, words[0], words[1]), normal(tables, words[1], words[2])];
+        Self { random, words, normals }
+    }
+
+    /// [`Random::chance`].
+    #[inline]
+    pub fn chance(&mut self, probability: f64) -> bool {
+        if probability <= 0.0 || probability >= 1.0 {
+            return probability >= 1.0;
+        }
+        self.uniform() < probability
+    }
+
+    /// [`Random::uniform`].
+    #[inline]
+    pub fn uniform(&mut self) -> f64 {
+        let [first, second, third] = self.words;
+        self.words = [second, third, self.random.bits()];
+        self.normals = [self.normals[1], normal(&TABLES, third, self.words[2])];
+        uniform_of(first)
+    }
+
     /// The whole part of `least + scale * exp(spread * normal)`, where `normal` is what [`Random::normal`] would give; 0
     /// if that is negative.
     #[inline]
     pub fn whole_log_normal(&mut self, least: f64, scale: f64, spread: f64) -> u64 {
-        let (first, second) = (self.bits(), self.bits());
-        let approximation = approximate(first, second, spread);
-        let above = scale * approximation;
+        let [first, second, third] = self.words;
+        let tables = &*TABLES;
+        let above = scale * power(tables, spread * self.normals[0]);
+        self.words = [third, self.random.bits(), self.random.bits()];
+        self.normals = [normal(tables, third, self.words[1]), normal(tables, self.words[1], self.words[2])];
         let value = least + above;
         let whole = value as i64;
         let margin = TOLERANCE * (least.abs() + above.abs());
@@ -77,16 +117,12 @@ fn define(first: u64, second: u64, least: f64, scale: f64, spread: f64) -> u64 {
     (least + scale * libm::exp(spread * definition_of_normal(first, second))) as u64
 }
 
-/// About `exp(spread * normal)`, or no number.
+/// About the normal number that two draws of bits give; no number near the least, of which too little is known.
 #[inline]
-fn approximate(first: u64, second: u64, spread: f64) -> f64 {
-    let tables = &*TABLES;
+fn normal(tables: &Tables, first: u64, second: u64) -> f64 {
     let numerator = first >> (64 - FRACTION_BITS);
-    let exponent = spread * (-2.0 * logarithm(tables, numerator)).sqrt() * cosine(tables, second);
-    if numerator < LEAST_NUMERATOR || exponent.abs() > MOST_EXPONENT {
-        return f64::NAN;
-    }
-    power(tables, exponent)
+    let radius = if numerator < LEAST_NUMERATOR { f64::NAN } else { (-2.0 * logarithm(tables, numerator)).sqrt() };
+    radius * cosine(tables, second)
 }
 
 /// The logarithm of 1 less `numerator / 2^53`.
@@ -113,9 +149,12 @@ fn cosine(tables: &Tables, bits: u64) -> f64 {
     (cosine - cosine * (square * 0.5)) - sine * (angle - angle * (square * (1.0 / 6.0)))
 }
 
-/// The exponential function, between -64 and 64.
+/// The exponential function between -64 and 64, and no number elsewhere.
 #[inline]
 fn power(tables: &Tables, exponent: f64) -> f64 {
+    if exponent.abs() > MOST_EXPONENT {
+        return f64::NAN;
+    }
     const STEPS: f64 = (1u32 << POWER_BITS) as f64;
     let rounded = exponent * (STEPS / LN_2) + ROUNDING;
     let rest = exponent - (rounded - ROUNDING) * (LN_2 / STEPS);
@@ -127,9 +166,9 @@ fn power(tables: &Tables, exponent: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{approximate, definition_of_normal, LEAST_NUMERATOR, TOLERANCE};
+    use super::{definition_of_normal, normal, power, TimeDraws, LEAST_NUMERATOR, TABLES, TOLERANCE};
     use crate::random::Random;
-    use proptest::prelude::{any, prop_assert_eq, proptest};
+    use proptest::prelude::{any, prop, prop_assert_eq, proptest};
 
     #[test]
     fn the_error_is_a_small_part_of_what_is_tolerated() {
@@ -141,7 +180,7 @@ mod tests {
         let mut largest: f64 = 0.0;
         for (first, second) in words {
             let exact = libm::exp(1.2 * definition_of_normal(first, second));
-            let approximation = approximate(first, second, 1.2);
+            let approximation = power(&TABLES, 1.2 * normal(&TABLES, first, second));
             if !approximation.is_nan() {
                 largest = largest.max((approximation / exact - 1.0).abs());
             }
@@ -151,7 +190,7 @@ mod tests {
 
     #[test]
     fn it_is_the_definition_a_million_times() {
-        let (mut fast, mut slow) = (Random::new(2, "equal"), Random::new(2, "equal"));
+        let (mut fast, mut slow) = (TimeDraws::new(Random::new(2, "equal")), Random::new(2, "equal"));
         for number in 0..1_000_000u32 {
             let (least, spread) = (f64::from(number % 5_000), f64::from(number % 13) / 10.0);
             let scale = f64::from(number % 997) * 40.0;
@@ -162,20 +201,33 @@ mod tests {
 
     proptest! {
         #[test]
+        fn chances_and_times_may_come_in_any_order(seed in any::<u64>(), chances in prop::collection::vec(any::<bool>(), 1..60)) {
+            let (mut fast, mut slow) = (TimeDraws::new(Random::new(seed, "any")), Random::new(seed, "any"));
+            for (number, is_chance) in chances.into_iter().enumerate() {
+                let probability = (number % 5) as f64 / 4.0; // 0 and 1 take no number
+                if is_chance {
+                    prop_assert_eq!(fast.chance(probability), slow.chance(probability));
+                } else {
+                    let defined = (3_000.0 + 4_000.0 * libm::exp(0.8 * slow.normal())) as u64;
+                    prop_assert_eq!(fast.whole_log_normal(3_000.0, 4_000.0, 0.8), defined);
+                }
+            }
+        }
+
+        #[test]
         fn it_is_the_definition_for_any_numbers(
             seed in any::<u64>(), least in -1e3f64..1e13, scale in -1e3f64..1e13, spread in -100f64..100.0,
         ) {
-            let (mut fast, mut slow) = (Random::new(seed, "any"), Random::new(seed, "any"));
+            let (mut fast, mut slow) = (TimeDraws::new(Random::new(seed, "any")), Random::new(seed, "any"));
             let defined = (least + scale * libm::exp(spread * slow.normal())) as u64;
             prop_assert_eq!(fast.whole_log_normal(least, scale, spread), defined);
-            prop_assert_eq!(fast.bits(), slow.bits());
         }
 
         #[test]
         fn it_is_the_definition_for_any_float(
             seed in any::<u64>(), least in any::<f64>(), scale in any::<f64>(), spread in any::<f64>(),
         ) {
-            let (mut fast, mut slow) = (Random::new(seed, "any"), Random::new(seed, "any"));
+            let (mut fast, mut slow) = (TimeDraws::new(Random::new(seed, "any")), Random::new(seed, "any"));
             let defined = (least + scale * libm::exp(spread * slow.normal())) as u64;
             prop_assert_eq!(fast.whole_log_normal(least, scale, spread), defined);
         }

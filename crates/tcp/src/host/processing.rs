@@ -1,6 +1,6 @@
 //! The time that a machine takes: its kernel for packets, its programs until they act.
 
-use pepscope_path::{Cooling, Nanoseconds, ProcessingTime, Random, MICROSECOND};
+use pepscope_path::{Cooling, Nanoseconds, ProcessingTime, Random, TimeDraws, MICROSECOND};
 
 use super::passing::PassingPackets;
 use super::Role;
@@ -87,7 +87,7 @@ pub(crate) enum News {
 #[derive(Debug)]
 pub(crate) struct Processing {
     settings: ProcessingSettings,
-    random: Random,
+    random: TimeDraws,
     machine_factor: f64,
     last_arrival_ns: Option<Nanoseconds>,
     /// Flows whose first data have arrived.
@@ -107,7 +107,7 @@ impl Processing {
             last_arrival_ns: None,
             with_data: FlowTable::default(),
             settings,
-            random,
+            random: TimeDraws::new(random),
             arriving: PassingPackets::new(),
             leaving: PassingPackets::new(),
             free_to_receive_ns: 0,
@@ -123,16 +123,17 @@ impl Processing {
         let is_opening = matches!(packet, Packet::Tcp(segment) if segment.flags.has(Flags::SYN));
         let pause_ns = self.last_arrival_ns.replace(now).map(|last_ns| now - last_ns);
         let coldness = self.settings.cooling.share(pause_ns);
-        let first = if has_data && self.is_first_data(packet) { self.settings.first_data } else { 1.0 };
+        let looks = has_data && self.settings.first_data != 1.0;
+        let first = if looks && self.is_first_data(packet) { self.settings.first_data } else { 1.0 };
         let (settings, random, factor) = (&self.settings, &mut self.random, self.machine_factor);
         let cold = |most: f64| 1.0 + (most - 1.0) * coldness * factor;
         let time_ns = if is_opening {
-            settings.opening.times(cold(settings.cold_opening)).draw(1.0, random)
+            settings.opening.draw_longer(cold(settings.cold_opening), 1.0, random)
         } else if random.chance(settings.interrupted_share) {
             settings.interruption.draw(factor, random)
         } else {
-            let other = if has_data { settings.receiving_data } else { None };
-            other.unwrap_or(settings.receiving).times(first * cold(settings.cold_receiving)).draw(factor, random)
+            let time = settings.receiving_data.as_ref().filter(|_| has_data).unwrap_or(&settings.receiving);
+            time.draw_longer(first * cold(settings.cold_receiving), factor, random)
         };
         self.free_to_receive_ns = self.free_to_receive_ns.max(now).saturating_add(time_ns);
         self.arriving.push(self.free_to_receive_ns, packet);
@@ -155,7 +156,7 @@ impl Processing {
     pub fn push_leaving(&mut self, now: Nanoseconds, packet: &Packet) {
         let is_in_burst = self.continues_burst(packet);
         if self.free_to_send_ns > now || is_in_burst {
-            let time = if is_in_burst { self.settings.sending_in_burst } else { self.settings.sending };
+            let time = if is_in_burst { &self.settings.sending_in_burst } else { &self.settings.sending };
             self.free_to_send_ns =
                 self.free_to_send_ns.max(now).saturating_add(time.draw(self.machine_factor, &mut self.random));
         } else {
@@ -188,14 +189,15 @@ impl Processing {
 
     /// How long a program takes to act.
     pub fn waking_time(&mut self, news: News) -> Nanoseconds {
+        let settings = &self.settings;
         let time = match news {
-            News::Connection(Role::Client) => self.settings.connected,
-            News::Connection(Role::Server) => self.settings.accepted,
-            News::ToRead => self.settings.reading,
-            News::ToActOn => self.settings.waking,
+            News::Connection(Role::Client) => &settings.connected,
+            News::Connection(Role::Server) => &settings.accepted,
+            News::ToRead => &settings.reading,
+            News::ToActOn => &settings.waking,
             News::End { only_reads } => {
-                let otherwise = if only_reads { self.settings.reading } else { self.settings.waking };
-                self.settings.closing.unwrap_or(otherwise)
+                let otherwise = if only_reads { &settings.reading } else { &settings.waking };
+                settings.closing.as_ref().unwrap_or(otherwise)
             }
         };
         time.draw(self.machine_factor, &mut self.random).max(1)
@@ -259,7 +261,7 @@ mod tests {
         let packet = |flow, payload_bytes| Packet::Tcp(Segment { flow, payload_bytes, ..Segment::default() });
         let mut taken = |now, packet: Packet| {
             processing.push_arriving(now, &packet);
-            (processing.arriving.back().expect("a packet").0 - now) / MICROSECOND
+            (processing.arriving.last_ns() - now) / MICROSECOND
         };
         let packets = [packet(0, 0), packet(0, 100), packet(0, 100), packet(1, 100), packet(0, 0)];
         let times: Vec<_> = (1..).zip(packets).map(|(second, packet)| taken(second * SECOND, packet)).collect();
