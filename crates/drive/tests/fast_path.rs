@@ -126,3 +126,55 @@ fn every_control_through_a_proxy_is_the_same_without_header_prediction() {
         assert_same(&scenario(control.name(), &path, variant), &format!("{control:?} through a proxy"));
     }
 }
+
+/// A host of a kernel, in four of which all but one thing is as by default.
+fn kernel(host: &str, control: &str, variant: usize) -> Value {
+    let mut end = json!({ "host": host, "control": control });
+    match variant % 5 {
+        1 => end["timestamps"] = json!(false),
+        2 => end["pacing"] = json!(true),
+        3 => (end["recovery"], end["sack"]) = (json!("new-reno"), json!(false)),
+        4 => end["ecn"] = json!("standard"),
+        _ => {}
+    }
+    end
+}
+
+#[test]
+fn kernels_are_the_same_without_the_fast_path() {
+    let mut variant = 0;
+    for control in ControlKind::all() {
+        for (server, mobile) in
+            [("linux", "linux"), ("windows", "darwin"), ("darwin", "windows"), ("ideal", "linux"), ("linux", "ideal")]
+        {
+            variant += 1;
+            let path = if variant % 2 == 0 { json!([wired_hop()]) } else { json!([wired_hop(), { "kind": "wired" }]) };
+            let mut described = scenario(control.name(), &path, variant);
+            described["server"] = kernel(server, control.name(), variant);
+            described["mobile"] = kernel(mobile, control.name(), variant / 5);
+            assert_same(&described, &format!("{control:?} of {server} and {mobile}"));
+        }
+    }
+}
+
+#[test]
+fn branches_behind_a_shared_queue_are_the_same_without_the_fast_path() {
+    for (variant, host) in ["ideal", "linux", "windows", "ideal"].into_iter().enumerate() {
+        let mut shared = json!({ "rate_bit_s": 8_000_000, "delay_s": 0.004 });
+        shared["queue"] = json!({ "kind": "drop-tail", "packets": 30 });
+        if variant > 0 {
+            let kind = ["poisson", "even", "flows"][variant - 1];
+            shared["cross"] = json!({ "kind": kind, "rate_bit_s": 1_000_000 });
+        }
+        let own = |delay_s: f64| json!({ "down": { "rate_bit_s": 50_000_000, "delay_s": delay_s } });
+        let path = json!([
+            { "kind": "managed", "down": shared },
+            { "kind": "branches", "terminals": [own(0.003), own(0.003), own(0.02), own(0.04)] },
+        ]);
+        let mut described = scenario("reno", &path, variant);
+        (described["server"], described["mobile"]) = (kernel(host, "reno", 0), kernel(host, "reno", variant));
+        let flow = |user: u32| json!({ "kind": "download", "duration_s": 5, "user": user, "start_s": user / 2 });
+        described["traffic"] = json!([flow(0), flow(1), flow(2), flow(3), flow(0)]);
+        assert_same(&described, &format!("branches of {host}"));
+    }
+}

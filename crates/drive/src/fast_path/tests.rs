@@ -69,6 +69,11 @@ fn any_link() -> impl Strategy<Value = Link> {
     (kind, [rate(), rate()], [delay(), delay()], 2u32..80, [loss(), loss()])
 }
 
+/// Half of the hosts are ideal.
+fn any_family() -> impl Strategy<Value = &'static str> {
+    sample::select(vec!["ideal", "ideal", "ideal", "linux", "windows", "darwin"])
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -78,6 +83,7 @@ proptest! {
         others in prop::collection::vec(any_link(), 0..3),
         control in sample::select(ControlKind::all().map(|kind| kind.name()).collect::<Vec<_>>()),
         recovery in sample::select(vec!["reno", "new-reno", "sack"]),
+        families in (any_family(), any_family()),
         (timestamps, several, keeps_on, samples) in any::<(bool, bool, bool, bool)>(),
     ) {
         let mut path: Vec<Value> = std::iter::once(first).chain(others).map(link).collect();
@@ -85,6 +91,15 @@ proptest! {
         let host = json!({
             "control": control, "recovery": recovery, "timestamps": timestamps, "sack": recovery == "sack",
             "receive_buffer_bytes": 200_000, "send_buffer_bytes": 200_000,
+        });
+        let [server, mobile] = [families.0, families.1].map(|family| {
+            let mut end = host.clone();
+            end["host"] = json!(family);
+            if family != "ideal" {
+                // With what else would be general code.
+                (end["recovery"], end["sack"]) = (json!("rack"), json!(true));
+            }
+            end
         });
         let mut traffic = vec![json!({ "kind": "download", "duration_s": 3 })];
         if several {
@@ -95,7 +110,7 @@ proptest! {
             ]);
         }
         let mut described = json!({
-            "name": "chain", "duration_s": 6, "server": host, "mobile": host,
+            "name": "chain", "duration_s": 6, "server": server, "mobile": mobile,
             "stop_after_finish_s": if keeps_on { -1.0 } else { 0.2 },
             "path": path,
             "traffic": traffic,
