@@ -148,7 +148,13 @@ fn kernels_are_the_same_without_the_fast_path() {
             [("linux", "linux"), ("windows", "darwin"), ("darwin", "windows"), ("ideal", "linux"), ("linux", "ideal")]
         {
             variant += 1;
-            let path = if variant % 2 == 0 { json!([wired_hop()]) } else { json!([wired_hop(), { "kind": "wired" }]) };
+            let mut path =
+                if variant % 2 == 0 { json!([wired_hop()]) } else { json!([wired_hop(), { "kind": "wired" }]) };
+            if variant % 3 == 0 {
+                // So many that timers expire.
+                let loss = json!({ "kind": "independent", "probability": 0.08 });
+                (path[0]["down"]["loss"], path[0]["up"]["loss"]) = (loss.clone(), loss);
+            }
             let mut described = scenario(control.name(), &path, variant);
             described["server"] = kernel(server, control.name(), variant);
             described["mobile"] = kernel(mobile, control.name(), variant / 5);
