@@ -76,16 +76,16 @@ impl<P: Datagram> Passage<P> for BranchLines<P> {
     fn first(&self) -> Option<(&P, Following)> {
         let (place, others_ns) = self.times.first_and_second();
         let (packet, following) = self.lines.get(place)?.first()?;
-        Some((packet, Following { arrival: following.arrival.min(others_ns), ..following }))
+        let branch = (place, following.arrival);
+        Some((packet, Following { arrival: following.arrival.min(others_ns), branch, ..following }))
     }
 
     #[inline]
-    fn drop_first(&mut self, _following: Following) {
-        let (place, _) = self.times.first_and_second();
+    fn drop_first(&mut self, following: Following) {
+        let (place, next_ns) = following.branch;
         let Some(line) = self.lines.get_mut(place) else { return };
-        let Some((_, following)) = line.first() else { return };
-        line.drop_first(following);
-        self.times.set(place, line.first_arrival());
+        line.drop_first(Following { arrival: next_ns, ..following });
+        self.times.set(place, next_ns);
     }
 
     #[inline]

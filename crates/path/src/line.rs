@@ -34,6 +34,15 @@ pub struct Following {
     pub(crate) place: usize,
     /// When it arrives; [`NEVER`] if there is none.
     pub arrival: Nanoseconds,
+    /// The number of the first one's line among others, and when the next one arrives on that line.
+    pub(crate) branch: (usize, Nanoseconds),
+}
+
+impl Following {
+    #[inline(always)]
+    pub(crate) fn alone(place: usize, arrival: Nanoseconds) -> Self {
+        Self { place, arrival, branch: (0, arrival) }
+    }
 }
 
 /// One direction of a link that is running.
@@ -208,10 +217,10 @@ impl<P: Datagram> Line<P> {
     fn following(&self) -> Following {
         let place = self.first_under_way + 1;
         if place >= self.entries.end() {
-            return Following { place, arrival: NEVER };
+            return Following::alone(place, NEVER);
         }
         match self.entries.at(place) {
-            Some(entry) if !entry.is_lost => Following { place, arrival: entry.arrival },
+            Some(entry) if !entry.is_lost => Following::alone(place, entry.arrival),
             _ => self.following_from(place),
         }
     }
@@ -221,9 +230,8 @@ impl<P: Datagram> Line<P> {
     #[inline(never)]
     fn following_from(&self, place: usize) -> Following {
         let mut rest = self.places(place).filter(|(_, entry)| !entry.is_lost);
-        rest.next().map_or(Following { place: self.entries.end(), arrival: NEVER }, |(place, entry)| Following {
-            place,
-            arrival: entry.arrival,
+        rest.next().map_or(Following::alone(self.entries.end(), NEVER), |(place, entry)| {
+            Following::alone(place, entry.arrival)
         })
     }
 

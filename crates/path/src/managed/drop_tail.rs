@@ -160,7 +160,7 @@ impl<P: Datagram> DropTailLine<P> {
     fn following(&self) -> Following {
         let place = self.first + 1;
         let next = if place < self.under_way.end() { self.under_way.at(place) } else { None };
-        Following { place, arrival: next.map_or(NEVER, |next| next.arrives_ns) }
+        Following::alone(place, next.map_or(NEVER, |next| next.arrives_ns))
     }
 
     #[inline(always)]
