@@ -22,7 +22,10 @@ __all__ = [
     "FlowEnds",
     "FlowTimes",
     "HostTicks",
+    "JsonTexts",
+    "ListedTexts",
     "LivePath",
+    "Packet",
     "PacketColumns",
     "PairSegments",
     "PayloadSample",
@@ -37,6 +40,7 @@ __all__ = [
     "abort_at_sender",
     "ack_delays",
     "acknowledgement_steps",
+    "acknowledging_rows",
     "align_segments",
     "answer_times",
     "answering_hop_limits",
@@ -49,6 +53,7 @@ __all__ = [
     "connection_exchanges",
     "copy_with_comments",
     "data_ranges",
+    "data_rows",
     "early_acks",
     "early_own_acks",
     "exchange_kinds",
@@ -57,6 +62,8 @@ __all__ = [
     "fingerprints",
     "fins",
     "first_arrivals",
+    "first_copies",
+    "first_flagged",
     "flow_ends",
     "flow_numbers",
     "flow_times",
@@ -75,6 +82,7 @@ __all__ = [
     "published",
     "read_capture",
     "read_frames",
+    "receiver_times_s",
     "reference_kinds",
     "round_trips_below",
     "row_of_byte",
@@ -168,6 +176,25 @@ def fin_offsets(packets: Sequence[PacketColumns]) -> npt.NDArray[np.int64]:
     connections; -2**63 without a FIN."""
 
 @final
+class Packet:
+    """One packet; members are named as the columns of `PacketColumns`, which says what they are."""
+
+    time_ns: Final[int]
+    direction: Final[int]
+    sequence_offset: Final[int]
+    acknowledgement_offset: Final[int]
+    payload_bytes: Final[int]
+    window_bytes: Final[int]
+    flags: Final[int]
+    tsval: Final[int]
+    tsecr: Final[int]
+    ip_id: Final[int]
+    ttl: Final[int]
+    payload_hash: Final[int]
+    marks: Final[int]
+    round_trip_time_ns: Final[int]
+
+@final
 class PacketColumns:
     """Packets of one connection in capture order; all arrays have the same length.
 
@@ -202,6 +229,9 @@ class PacketColumns:
         """Copies the arrays. Raises ValueError where they differ in length, TypeError for elements of another type."""
 
     def __len__(self) -> int: ...
+    def packet(self, row: int) -> Packet:
+        """One of the packets. Raises IndexError where there is no such row."""
+
     @property
     def time_ns(self) -> npt.NDArray[np.int64]: ...
     @property
@@ -568,6 +598,32 @@ def last_arrivals(
 
 def row_of_byte(packets: PacketColumns, direction: int, offset: int) -> int | None:
     """The first packet that carries a byte of the stream of `direction`; None where there is none."""
+
+def data_rows(packets: PacketColumns, direction: int) -> npt.NDArray[np.int64]:
+    """Packets with payload in a direction."""
+
+def first_copies(packets: PacketColumns, direction: int) -> npt.NDArray[np.int64]:
+    """Packets of a direction whose payload lies beyond all before, or fills a hole."""
+
+def acknowledging_rows(packets: PacketColumns, direction: int) -> npt.NDArray[np.int64]:
+    """Packets that acknowledge more of the data of `direction` than any before."""
+
+def first_flagged(packets: PacketColumns, direction: int, flags: int) -> int | None:
+    """The first packet of a direction that bears any of these flags."""
+
+def receiver_times_s(
+    time_ns: npt.NDArray[np.int64],
+    is_up: bool,
+    origin_ns: int,
+    start_ns: int,
+    lines: Sequence[tuple[int, int, float, float]] | None,
+    raise_ns: float,
+) -> npt.NDArray[np.float64]:
+    """Times of the receiver's capture in seconds on the sender's clock (the client's where `is_up`), from `origin_ns`.
+
+    `lines` are those of `detector.clocks.relation.ClockRelation`, and `raise_ns` is added to them; without any the
+    clocks agree where the receiver's shows `start_ns`.
+    """
 
 def longest_pause_ns(time_ns: npt.NDArray[np.int64], start_ns: float, end_ns: float) -> int | None:
     """The longest time between two successive packets of which one lies in a stretch of time; None where none does."""
@@ -1175,3 +1231,56 @@ class LivePath:
 
     def series_columns(self) -> list[tuple[str, int | None, str, npt.NDArray[Any]]]:
         """Place, flow, quantity (with its unit) and values; NaN where it did not exist."""
+
+@final
+class JsonTexts:
+    """JSON texts one behind the other."""
+
+    def __new__(cls, values: Sequence[Any], encode: Callable[[Any], bytes]) -> JsonTexts:
+        """The JSON text of each value; `encode` gives that of what is neither None nor a number or a text."""
+
+    @staticmethod
+    def of(made: Sequence[bytes]) -> JsonTexts:
+        """Texts that are JSON already."""
+
+    @staticmethod
+    def filled(parts: Sequence[bytes], columns: Sequence[JsonTexts | bytes], count: int) -> JsonTexts:
+        """So many documents with values in the gaps between `parts`; a column may be one text for all of them.
+
+        Raises ValueError where columns do not fit the gaps.
+        """
+
+    @staticmethod
+    def connection_filters(connections: Sequence[tuple[str, str, str, tuple[int, int] | None]]) -> JsonTexts:
+        """The display filters of connections as texts: of each client, server, transport, first and last frame."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, place: int) -> bytes: ...
+
+@final
+class ListedTexts:
+    """Pieces of many documents, made form by form: where those of each document begin and the last ones end, and of
+    each its form and its place among the texts of that form."""
+
+    def __new__(
+        cls,
+        ends: npt.NDArray[np.int64],
+        form: npt.NDArray[np.uint32],
+        place: npt.NDArray[np.uint32],
+        forms: Sequence[JsonTexts],
+    ) -> ListedTexts: ...
+    def joined(
+        self,
+        documents: Sequence[int],
+        heads: Sequence[bytes],
+        endings: Sequence[Sequence[bytes] | None],
+        usual: bytes,
+        around: tuple[bytes, bytes, bytes, bytes],
+        separator: bytes,
+    ) -> bytes:
+        """Some documents, each its head, then its pieces within `around` (before, between and behind them, or in their
+        place), with `separator` between the documents. `endings` has what stands behind each piece: of a document a
+        list, or None where it is `usual`.
+
+        Raises IndexError where there is no such document, or a list has another number of pieces.
+        """

@@ -13,6 +13,7 @@ mod flow_ends;
 mod flow_times;
 mod frames;
 mod host_clock;
+mod json_texts;
 #[cfg(target_os = "linux")]
 mod live;
 mod packets;
@@ -64,11 +65,13 @@ mod _core {
     use crate::frames::{frames_of_connections, header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]
     use crate::host_clock::HostTicks;
+    #[pymodule_export]
+    use crate::json_texts::{JsonTexts, ListedTexts};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::live::LivePath;
     #[pymodule_export]
-    use crate::packets::PacketColumns;
+    use crate::packets::{Packet, PacketColumns};
     #[pymodule_export]
     use crate::pair_numbers::{
         common_packets, least_changed, may_share_packets, packet_keys, packet_twins, sender_leads, transfer_spans,
@@ -95,7 +98,10 @@ mod _core {
     #[pymodule_export]
     use crate::staircases::{acknowledgement_steps, data_ranges, first_arrivals};
     #[pymodule_export]
-    use crate::telling::{last_arrivals, row_of_byte, strongest};
+    use crate::telling::{
+        acknowledging_rows, data_rows, first_copies, first_flagged, last_arrivals, receiver_times_s, row_of_byte,
+        strongest,
+    };
     #[pymodule_export]
     use crate::timestamps::{clock_falls, longest_pause_ns, timestamp_steps};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
 use pepscope_connections::Columns;
 use pepscope_evidence::packets::Packets;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
@@ -81,6 +81,16 @@ macro_rules! packet_columns {
             }
         }
 
+        /// One packet; members are named as the columns.
+        #[pyclass(frozen, get_all, module = "pepscope._core")]
+        pub(crate) struct Packet {
+            $($name: $element,)*
+        }
+
+        fn packet(columns: Packets<'_>, row: usize) -> Option<Packet> {
+            Some(Packet { $($name: *columns.$name.get(row)?,)* })
+        }
+
         pub(crate) struct BorrowedArrays<'py> {
             $($name: PyReadonlyArray1<'py, $element>,)*
         }
@@ -145,6 +155,12 @@ macro_rules! packet_columns {
 
             fn __repr__(&self, py: Python<'_>) -> String {
                 format!("<PacketColumns: {} packets>", self.__len__(py))
+            }
+
+            /// One of the packets.
+            fn packet(&self, py: Python<'_>, row: usize) -> PyResult<Packet> {
+                let found = packet(self.borrowed(py)?.columns()?, row);
+                found.ok_or_else(|| PyIndexError::new_err("there is no such packet"))
             }
 
             /// Which packets are of this flow.

@@ -7,6 +7,7 @@ pub mod host_clock;
 pub mod lines;
 pub mod order_statistics;
 pub mod point;
+pub mod sender_axis;
 pub mod separation;
 pub mod steps;
 pub mod thinning;

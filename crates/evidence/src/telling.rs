@@ -3,7 +3,7 @@
 use crate::ascending::Ascending;
 use crate::flows::byte_times::NEVER;
 use crate::flows::staircase::ByteRanges;
-use crate::packets::Packets;
+use crate::packets::{mark, Packets};
 use std::cmp::Ordering;
 
 /// Places of high scores above `least`, the highest first: of the scores above it in `most` stretches, as even as can be,
@@ -45,6 +45,39 @@ pub fn last_arrivals(arrivals: &ByteRanges, acknowledged: &[i64]) -> Vec<i64> {
 }
 
 impl Packets<'_> {
+    /// Packets with payload in a direction.
+    pub fn data_rows(&self, direction: u8) -> Vec<i64> {
+        self.rows_where(|row| self.direction[row] == direction && self.payload_bytes[row] > 0)
+    }
+
+    /// Packets of a direction whose payload lies beyond all before, or fills a hole.
+    pub fn first_copies(&self, direction: u8) -> Vec<i64> {
+        const AGAIN: u16 = mark::RETRANSMISSION | mark::DUPLICATE | mark::KEEP_ALIVE | mark::ZERO_WINDOW_PROBE;
+        self.rows_where(|row| {
+            self.direction[row] == direction && self.payload_bytes[row] > 0 && self.marks[row] & AGAIN == 0
+        })
+    }
+
+    /// Packets that acknowledge more of the data of `direction` than any before.
+    pub fn acknowledging_rows(&self, direction: u8) -> Vec<i64> {
+        let mut most = 0;
+        self.rows_where(|row| {
+            let acknowledged = self.acknowledgement_offset[row];
+            let is_new = self.direction[row] != direction && acknowledged > most;
+            most = if is_new { acknowledged } else { most };
+            is_new
+        })
+    }
+
+    /// The first packet of a direction that bears any of these flags.
+    pub fn first_flagged(&self, direction: u8, flags: u16) -> Option<usize> {
+        (0..self.len()).find(|&row| self.direction[row] == direction && self.flags[row] & flags != 0)
+    }
+
+    fn rows_where(&self, mut is_meant: impl FnMut(usize) -> bool) -> Vec<i64> {
+        (0..self.len()).filter(|&row| is_meant(row)).filter_map(|row| i64::try_from(row).ok()).collect()
+    }
+
     /// The first packet that carries a byte of the stream of `direction`.
     pub fn row_of_byte(&self, direction: u8, offset: i64) -> Option<usize> {
         (0..self.len()).find(|&row| {
