@@ -246,6 +246,10 @@ class PairTable(Sequence[PairResult]):
         """What methods found on a pair, without packets."""
         return self.columns.evidence[self._row(place)]
 
+    def unworded_evidence(self, place: int) -> Sequence[Evidence]:
+        """What methods found on a pair, without sentences, caveats and packets."""
+        return self.columns.evidence.unworded(self._row(place))
+
     def evidence(self, place: int, number: int) -> Evidence:
         """One piece of what methods found on a pair: that of `forms(place)[number]`."""
         return self.columns.evidence.item(self._row(place), number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pepscope.captures.provenance import time_text, tool_document
@@ -117,19 +117,20 @@ def json_chunks(result: DetectionResult, *, indent: int = 2) -> Iterator[bytes]:
         "captures": [capture_document(capture) for capture in result.captures],
     }
     yield layout.text(head).removesuffix(b"\n}")
-    pairs = PairTexts(PairTable.of(result.pairs), layout, 2).batches()
-    groups = ([layout.text(group_document(group), 2)] for group in result.groups)
+    pairs = PairTexts(PairTable.of(result.pairs), layout, 2).batches(b"," + layout.line(2))
+    groups = (layout.text(group_document(group), 2) for group in result.groups)
     for name, batches in (("pairs", pairs), ("groups", groups)):
         yield b"," + layout.line(1) + b'"%s": [' % name.encode()
         yield from _members(batches, layout)
     yield b"\n}"
 
 
-def _members(batches: Iterable[Sequence[bytes]], layout: Layout) -> Iterator[bytes]:
+def _members(batches: Iterable[bytes], layout: Layout) -> Iterator[bytes]:
     """The members of a list at the top of a document, and its closing bracket."""
     before, between = layout.line(2), b""
     for batch in batches:
-        yield between + before + (b"," + before).join(batch)
+        yield between + before
+        yield batch
         between = b","
     yield (layout.line(1) if between else b"") + b"]"
 
@@ -146,7 +147,8 @@ def line_chunks(result: DetectionResult) -> Iterator[bytes]:
         "groups": len(result.groups),
     }
     yield layout.text(first) + b"\n"
-    for batch in PairTexts(PairTable.of(result.pairs), layout, 0, are_lines=True).batches():
-        yield b"".join([text + b"\n" for text in batch])
+    for batch in PairTexts(PairTable.of(result.pairs), layout, 0, are_lines=True).batches(b"\n"):
+        yield batch
+        yield b"\n"
     for place, group in enumerate(result.groups):
         yield layout.text({"record": "group", "group": place, **group_document(group)}) + b"\n"

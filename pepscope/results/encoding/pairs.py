@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pepscope import _core
 from pepscope.captures.files.named_packets import EvidencePacket, connection_filter, locators
 from pepscope.captures.provenance import time_text
-from pepscope.results.encoding.pieces import UNNAMED, PieceText, PieceTexts, piece_documents
+from pepscope.results.encoding.listed import Block, EvidenceTexts
+from pepscope.results.encoding.pieces import UNNAMED, PieceTexts, piece_documents
 from pepscope.results.encoding.templates import VALUE, Layout, Template, json_texts
 from pepscope.results.evidence.named import PairPackets
 from pepscope.results.evidence.reading import EvidenceReader
@@ -59,54 +61,80 @@ def _head(shape: Shape, value: Callable[[], Any]) -> dict[str, Any]:
     }
 
 
-def _values(
+class Heads(NamedTuple):
+    """What `_head` asks for of the pairs of one shape, as columns; `places` are theirs among those that were given."""
+
+    shape: Shape
+    places: Sequence[int]
+    columns: Sequence[Sequence[Any] | _core.JsonTexts]
+
+
+#: Makes a column of the display filters of connections: client, server, transport, first and last frame.
+Filters = Callable[[Sequence[tuple[str, str, str, tuple[int, int] | None]]], Sequence[str] | _core.JsonTexts]
+
+
+def _heads(
     table: PairTable,
     rows: Sequence[int],
     leading: Sequence[str],
     packets: Sequence[PairPackets | None],
-    places: Sequence[int] | None,
-) -> list[tuple[Shape, list[Any]]]:
-    """What `_head` asks for of each of some pairs; `leading` is what the piece of evidence says that gives the reason,
-    `places` those of lines."""
+    lines: Sequence[int] | None,
+    filters: Filters,
+) -> list[Heads]:
+    """What `_head` asks for of some pairs; `leading` is what the piece of evidence says that gives the reason, `lines`
+    are the places of pairs that are lines."""
     columns = table.columns
     vantages = [column.of(rows) for column in columns.vantages]
+    frames = [_NO_FRAMES if named is None else named.frames for named in packets]
     stretches = columns.stretch.of(rows)
     probability = (np.asarray(column)[rows] for column in columns.probability)
-    first = zip(
+    first: list[Sequence[Any]] = [
         columns.verdict.of(rows),
         columns.mechanism.of(rows),
         *(np.where(np.isnan(shares), 0.0, shares).tolist() for shares in probability),
-        map(columns.reason_with, rows, leading),
+        [*map(columns.reason_with, rows, leading)],
         np.asarray(columns.pairing_confidence)[rows].tolist(),
         [ground or None for ground in columns.pairing_ground.of(rows)],
-        strict=True,
-    )
-    last = zip(
+    ]
+    last: list[Sequence[Any]] = [
         np.asarray(columns.packets)[rows].tolist(),
         *(np.asarray(sizes)[rows].tolist() for sizes in columns.payload_bytes),
         [time_text(columns.started(row)) for row in rows],
         np.asarray(columns.duration_s)[rows].tolist(),
-        strict=True,
-    )
-    made = list[tuple[Shape, list[Any]]]()
-    for at, (one, two, named, stretch) in enumerate(zip(*vantages, packets, stretches, strict=True)):
-        frames = _NO_FRAMES if named is None else named.frames
-        values: list[Any] = [] if places is None else [places[at]]
-        has_frames = []
-        for seen in (one, two):
-            if seen is None:
-                continue
-            capture, client, server, transport = seen
-            span = frames.get(capture)
-            has_frames.append(span is not None)
-            shown = connection_filter(client, server, transport, span)
-            values += (*seen, *(span or ()), shown)
-        values += next(first)
-        if stretch is not None:
-            values += stretch
-        values += next(last)
-        made.append((Shape(tuple(has_frames), stretch is not None, places is not None), values))
+    ]
+    alike: dict[Shape, list[int]] = {}
+    for at, (one, two, spans, stretch) in enumerate(zip(*vantages, frames, stretches, strict=True)):
+        has_frames = [seen[0] in spans for seen in (one, two) if seen is not None]
+        alike.setdefault(Shape(tuple(has_frames), stretch is not None, lines is not None), []).append(at)
+    made = []
+    for shape, places in alike.items():
+        values: list[Sequence[Any] | _core.JsonTexts] = []
+        if lines is not None:
+            values.append([lines[at] for at in places])
+        held = [column for column in vantages if column[places[0]] is not None]
+        for seen, is_framed in zip(held, shape.has_frames, strict=True):
+            values += _of_vantage([(each, frames[at]) for at in places if (each := seen[at])], is_framed, filters)
+        values += ([column[at] for at in places] for column in first)
+        if shape.has_stretch:
+            values += zip(*(stretch for at in places if (stretch := stretches[at])), strict=True)
+        values += ([column[at] for at in places] for column in last)
+        made.append(Heads(shape, places, values))
     return made
+
+
+def _of_vantage(
+    seen: Sequence[tuple[tuple[str, str, str, str], Mapping[str, tuple[int, int]]]], has_frames: bool, filters: Filters
+) -> Iterator[Sequence[Any] | _core.JsonTexts]:
+    """One vantage point of pairs: capture, client, server, transport; the frames; the display filter."""
+    yield from zip(*(each for each, _ in seen), strict=True)
+    spans = [frames.get(capture) for (capture, *_), frames in seen]
+    if has_frames:
+        yield from zip(*(span for span in spans if span), strict=True)
+    yield filters([(*each[1:], span) for (each, _), span in zip(seen, spans, strict=True)])
+
+
+def _written_filters(connections: Sequence[tuple[str, str, str, tuple[int, int] | None]]) -> list[str]:
+    return [connection_filter(*each) for each in connections]
 
 
 _NO_FRAMES: Mapping[str, tuple[int, int]] = {}
@@ -124,11 +152,12 @@ class PairDocuments:
         table, evidence = self._table, self._evidence.on(row)
         packets, item = table.packets_of_row(row), table.columns.reason_item[row]
         leading = "" if item == OWN else evidence[item]["summary"]
-        ((shape, values),) = _values(table, [row], [leading], [packets], None)
+        (heads,) = _heads(table, [row], [leading], [packets], None, _written_filters)
+        values = (column[0] for column in heads.columns)
         if packets is not None:
             named = map(packets_document, packets.evidence)
             evidence = [{**document, **shown} for document, shown in zip(evidence, named, strict=True)]
-        return {**_head(shape, iter(values).__next__), "evidence": evidence}
+        return {**_head(heads.shape, values.__next__), "evidence": evidence}
 
 
 class PairTexts:
@@ -140,52 +169,53 @@ class PairTexts:
         self._level = level
         self._are_lines = are_lines
         self._pieces = PieceTexts(layout, level + 2)
-        self._evidence = EvidenceReader(table.columns.evidence, self._pieces)
+        self._evidence = EvidenceTexts(table.columns.evidence, self._pieces)
         self._templates: dict[Shape, Template] = {}
         self._unnamed = self._pieces.members(UNNAMED)
         within, inside = layout.line(level + 1), layout.line(level + 2)
         self._closing = layout.line(level) + b"}"
-        #: Before, between and behind the pieces of evidence of a pair.
+        #: Before, between and behind the pieces of evidence of a pair; where there is none.
         name = b"," + within + b'"evidence"' + layout.after_name
-        self._around = name + b"[" + inside, b"," + inside, within + b"]" + self._closing
-        self._without = name + b"[]" + self._closing
+        self._around = (
+            name + b"[" + inside, b"," + inside, within + b"]" + self._closing, name + b"[]" + self._closing,
+        )  # fmt: skip
 
-    def batches(self) -> Iterator[list[bytes]]:
-        """The texts of all pairs, some at a time."""
+    def batches(self, between: bytes) -> Iterator[bytes]:
+        """The texts of all pairs, some at a time; `between` stands between those of a batch."""
         places = iter(enumerate(self._table.rows))
         while batch := list(islice(places, _BATCH)):
-            yield self._of(batch)
+            # Pairs that were judged together mostly stand together.
+            runs = groupby(batch, lambda each: self._evidence.block(each[1]))
+            yield between.join([self._of(block, list(run), between) for block, run in runs])
 
-    def _of(self, batch: Sequence[tuple[int, int]]) -> list[bytes]:
-        """The texts of the pairs at some places, in these rows."""
-        places, rows = [place for place, _ in batch], [row for _, row in batch]
-        found = [*map(self._evidence.on, rows)]
+    def _of(self, block: Block, run: Sequence[tuple[int, int]], between: bytes) -> bytes:
+        """The texts of the pairs at some places, in these rows of one block."""
+        rows = [row for _, row in run]
         packets = [*map(self._table.packets_of_row, rows)]
         items = np.asarray(self._table.columns.reason_item)[rows].tolist()
-        leading = ["" if item == OWN else pieces[item].summary for pieces, item in zip(found, items, strict=True)]
-        heads = _values(self._table, rows, leading, packets, places if self._are_lines else None)
-        evidence = [*map(self._evidence_text, found, packets)]
-        texts = iter(json_texts([value for _, values in heads for value in values]))
-        return [self._head(shape, texts) + each for (shape, _), each in zip(heads, evidence, strict=True)]
+        leading = ["" if item == OWN else block.summary(row, item) for row, item in zip(rows, items, strict=True)]
+        lines = [place for place, _ in run] if self._are_lines else None
+        heads = [b""] * len(rows)
+        for shape, places, columns in _heads(
+            self._table, rows, leading, packets, lines, _core.JsonTexts.connection_filters
+        ):
+            texts = [column if isinstance(column, _core.JsonTexts) else json_texts(column) for column in columns]
+            filled = self._template(shape).filled(texts, len(places))
+            for number, at in enumerate(places):
+                heads[at] = filled[number]
+        endings = [None if named is None else self._endings(named) for named in packets]
+        documents = [row - block.begin for row in rows]
+        return block.listed.joined(documents, heads, endings, self._unnamed, self._around, between)
 
-    def _evidence_text(self, pieces: Sequence[PieceText], packets: PairPackets | None) -> bytes:
-        """The member with the evidence, and the last bracket of the pair."""
-        if packets is None:
-            return self._list([text + self._unnamed for _, text in pieces])
-        named = [self._pieces.members(packets_document(shown)) for shown in packets.evidence]
-        return self._list([text + members for (_, text), members in zip(pieces, named, strict=True)])
+    def _endings(self, packets: PairPackets) -> list[bytes]:
+        """What names the packets of each piece of evidence."""
+        return [self._pieces.members(packets_document(shown)) for shown in packets.evidence]
 
-    def _head(self, shape: Shape, texts: Iterator[bytes]) -> bytes:
+    def _template(self, shape: Shape) -> Template:
         if shape not in self._templates:
-            self._templates[shape] = Template(_head(shape, lambda: VALUE), self._layout, self._level)
-        template = self._templates[shape]
-        (text,) = template.filled([tuple(islice(texts, template.values))])
-        return text.removesuffix(self._closing)
-
-    def _list(self, pieces: Sequence[bytes]) -> bytes:
-        """The member with the evidence, and the last bracket of the pair."""
-        before, between, behind = self._around
-        return before + between.join(pieces) + behind if pieces else self._without
+            document = _head(shape, lambda: VALUE)
+            self._templates[shape] = Template(document, self._layout, self._level, self._closing)
+        return self._templates[shape]
 
 
 def packets_document(packets: Sequence[EvidencePacket] | None) -> dict[str, Any]:

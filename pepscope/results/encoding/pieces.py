@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
+from pepscope import _core
 from pepscope.results.encoding.templates import VALUE, Layout, Template, json_texts
 from pepscope.results.evidence.columns import Form
 
@@ -13,11 +14,11 @@ from pepscope.results.evidence.columns import Form
 UNNAMED = {"packets": None, "find": None}
 
 
-class PieceText(NamedTuple):
-    """A piece of evidence as text up to the members that name packets, and what it says."""
+class FormTexts(NamedTuple):
+    """Pieces of evidence of one form: what each says, and its text up to the members that name packets."""
 
-    summary: str
-    text: bytes
+    summaries: Sequence[str]
+    texts: _core.JsonTexts
 
 
 def _piece(form: Form, value: Callable[[], Any]) -> dict[str, Any]:
@@ -50,10 +51,10 @@ def piece_rows(form: Form, strengths: Sequence[float], columns: Sequence[Sequenc
     summaries, caveats = form.said(count, columns)
     joined = ["; ".join(each) for each in caveats]
     numbers = Template(dict.fromkeys(form.names, VALUE), Layout(None))
-    figures = [*map(json_texts, form.figures(columns))]
-    texts = [each.decode("utf-8", "surrogatepass") for each in numbers.filled(zip(*figures, strict=True))]
+    figures = numbers.filled([*map(json_texts, form.figures(columns))], count)
+    texts = [figures[place].decode("utf-8", "surrogatepass") for place in range(count)]
     common = repeat(form.method), repeat(form.outcome.value), repeat(str(form.finding))
-    return list(zip(*common, strengths, summaries, texts or ["{}"] * count, joined))  # noqa: B905  # repeats have no end
+    return list(zip(*common, strengths, summaries, texts, joined))  # noqa: B905  # repeats have no end
 
 
 class PieceTexts:
@@ -66,23 +67,21 @@ class PieceTexts:
         self._caveats: dict[tuple[str, ...], bytes] = {}
         self._closing = layout.line(level) + b"}"
 
-    def __call__(self, form: Form, strengths: Sequence[float], columns: Sequence[Sequence[Any]]) -> list[PieceText]:
+    def __call__(self, form: Form, strengths: Sequence[float], columns: Sequence[Sequence[Any]]) -> FormTexts:
         """The texts of pieces of evidence of one form, each without its last bracket."""
         count = len(strengths)
         summaries, caveats = form.said(count, columns)
-        if form.wording is None and not columns and not any(strengths):
-            (text,) = self._filled(form, [strengths[:1], summaries[:1]], caveats[:1])
-            return [PieceText(summaries[0], text)] * count
-        texts = self._filled(form, [strengths, summaries, *form.figures(columns)], caveats)
-        return [PieceText(*each) for each in zip(summaries, texts, strict=True)]
-
-    def _filled(self, form: Form, columns: Sequence[Sequence[Any]], caveats: Sequence[Sequence[str]]) -> list[bytes]:
         if id(form) not in self._templates:
-            self._templates[id(form)] = form, Template(_piece(form, lambda: VALUE), self._layout, self._level)
+            template = Template(_piece(form, lambda: VALUE), self._layout, self._level, self._closing)
+            self._templates[id(form)] = form, template
         _, template = self._templates[id(form)]
-        values = zip(*map(json_texts, columns), map(self._list, caveats), strict=True)
-        closing = self._closing
-        return [text.removesuffix(closing) for text in template.filled(values)]
+        said: list[_core.JsonTexts | bytes] = [self._layout.text(form.summary), self._list(form.caveats)]
+        if form.wording is not None:
+            said = [json_texts(summaries), _core.JsonTexts.of([self._list(each) for each in caveats])]
+        elif form.summary is None:
+            said[0] = json_texts(summaries)
+        values = [json_texts(strengths), said[0], *map(json_texts, form.figures(columns)), said[1]]
+        return FormTexts(summaries, template.filled(values, count))
 
     def _list(self, caveats: Sequence[str]) -> bytes:
         key = tuple(caveats)

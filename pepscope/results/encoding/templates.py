@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from pepscope import _core
 from pepscope.results.evidence.table import plain_number
 
 #: Stands for a value in the document that a template is made of. As the whole of a text it occurs in no result.
@@ -47,22 +48,18 @@ class Layout:
 class Template:
     """The text of a document in which `VALUE` stands for what differs."""
 
-    def __init__(self, document: Mapping[str, Any], layout: Layout, level: int = 0) -> None:
-        text = layout.text(document, level)
-        self.values = text.count(_MARK)
-        self._format = text.replace(b"%", b"%%").replace(_MARK, b"%b")
+    def __init__(self, document: Mapping[str, Any], layout: Layout, level: int = 0, leave_out: bytes = b"") -> None:
+        """`leave_out` is the end of the text that is not wanted."""
+        self._parts = layout.text(document, level).removesuffix(leave_out).split(_MARK)
 
-    def filled(self, values: Iterable[tuple[bytes, ...]]) -> list[bytes]:
-        """A text for each tuple of JSON texts."""
-        return [self._format % each for each in values]
+    def filled(self, columns: Sequence[_core.JsonTexts | bytes], count: int) -> _core.JsonTexts:
+        """So many documents with values in the gaps: each column has a text for each, or is one text for all."""
+        return _core.JsonTexts.filled(self._parts, columns, count)
 
 
-def json_texts(values: Sequence[Any]) -> list[bytes]:
+def json_texts(values: Sequence[Any]) -> _core.JsonTexts:
     """The JSON text of each value."""
-    try:
-        return _ENCODER.encode_lines(values).split(b"\n")[:-1]
-    except UnicodeEncodeError:
-        return [_compact(value) for value in values]
+    return _core.JsonTexts(values, _compact)
 
 
 def finite(value: Any) -> Any:

@@ -83,6 +83,10 @@ class Form:
         words = [wording(dict(zip(read, each))) for each in values]  # noqa: B905  # columns have the form's length
         return [each.summary for each in words], [each.caveats for each in words]
 
+    def unworded(self, strength: float, values: Sequence[Any]) -> Evidence:
+        """The piece of evidence on one connection, without what is said of it."""
+        return Evidence(self.method, self.outcome, self.finding, strength, "", self.numbers(values))
+
     def evidence(self, strength: float, values: Sequence[Any]) -> Evidence:
         """The piece of evidence on one connection."""
         numbers = self.numbers(values)

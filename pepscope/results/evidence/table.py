@@ -116,6 +116,11 @@ class EvidenceTable:
             for form, strength, values in zip(self.forms(row), self.strengths(row), self._values(row), strict=True)
         )
 
+    def unworded(self, row: int) -> list[Evidence]:
+        """What was found on a connection, without sentences and caveats."""
+        read = zip(self.forms(row), self.strengths(row), self._values(row), strict=True)
+        return [form.unworded(strength, values) for form, strength, values in read]
+
     def item(self, row: int, place: int) -> Evidence:
         """One piece of what was found on a connection."""
         return self.forms(row)[place].evidence(self.strengths(row)[place], self._values(row)[place])
