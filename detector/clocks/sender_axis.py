@@ -9,6 +9,7 @@ import numpy as np
 from detector.clocks.relation import ClockRelation
 from detector.clocks.steps import ClockPiece
 from detector.pair import Vantage
+from pepscope import _core
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.verdicts import FloatArray
 
@@ -33,21 +34,9 @@ class SenderAxis:
 
     def receiver_s(self, time_ns: Int64Array) -> FloatArray:
         """Times of the receiver's capture, on the sender's clock."""
-        if self.clock is None:
-            return np.asarray((time_ns - self.start_ns) / 1e9, np.float64)
-        if self.direction is Direction.DOWN:
-            difference = -(self.clock.server_minus_client_ns(time_ns) + self.raise_ns)
-        else:
-            difference = self.clock.server_minus_client_ns(self._client_times(time_ns)) + self.raise_ns
-        return np.asarray((time_ns - self.origin_ns - difference) / 1e9, np.float64)
-
-    def _client_times(self, server_ns: Int64Array) -> Int64Array:
-        """Client times at which the server's clock shows `server_ns`; two rounds suffice for drifts below a percent."""
-        assert self.clock is not None
-        client = server_ns - round(self.clock.pieces[0].offset_ns)
-        for _ in range(2):
-            client = server_ns - np.rint(self.clock.server_minus_client_ns(client)).astype(np.int64)
-        return client
+        lines = None if self.clock is None else self.clock.lines
+        is_up = self.direction is Direction.UP
+        return _core.receiver_times_s(time_ns, is_up, self.origin_ns, self.start_ns, lines, self.raise_ns)
 
 
 def sender_axis(

@@ -7,11 +7,12 @@ from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.pair import Vantage
 from detector.shown.telling_packets.observing import Observed
 from detector.shown.telling_packets.registry import POINTERS
-from detector.shown.telling_packets.telling import Scene, Telling
+from detector.shown.telling_packets.telling import Pointer, Scene, Telling
 from pepscope.captures.capture import Capture
 from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.captures.packets import Int64Array
@@ -51,46 +52,58 @@ def _end_points(vantages: Iterable[VantageName]) -> list[tuple[str, str, str]]:
     return [(each.capture, each.client, each.server) for each in vantages]
 
 
+class _Frames(Struct, frozen=True):
+    """The packets of one connection as its file has them."""
+
+    connection: int
+    capture: Capture
+    time_ns: Int64Array
+    frames: npt.NDArray[np.int64]
+
+    def named(self, telling: Telling) -> EvidencePacket:
+        """A packet by file, frame and time."""
+        file, frame = self.capture.located(self.frames.item(telling.row))
+        return EvidencePacket(file, frame, self.time_ns.item(telling.row), telling.shows)
+
+
 class PacketNames:
     """Names the packets of one connection after the other as their files have them."""
 
     def __init__(self, captures: Mapping[str, Capture]) -> None:
         self.captures = dict(captures)
-        self._latest: dict[str, tuple[int, Int64Array, npt.NDArray[np.int64]]] = {}  # connection, times, frames
+        self._latest: dict[str, _Frames] = {}  # by capture
 
     def of_evidence(self, evidence: Evidence, observed: Observed, most: int) -> tuple[EvidencePacket, ...]:
         """The packets that show a finding, the most telling first: `most` moments, each at up to two vantage points.
 
         Empty for findings that say what is missing, and for those of methods of other distributions.
         """
-        pointer = POINTERS.get(evidence.method, {}).get(evidence.finding)
+        pointer = POINTERS.get(evidence.method, _NONE).get(evidence.finding)
         if pointer is None:
             return ()
         pointed = pointer(Scene(observed, evidence, self.captures, most))
-        named = [each if isinstance(each, EvidencePacket) else self._named(each) for each in pointed]
+        frames = self._frames
+        named = [each if isinstance(each, EvidencePacket) else frames(each.vantage).named(each) for each in pointed]
         return tuple(dict.fromkeys(named))
 
     def frames_of(self, vantages: Iterable[Vantage]) -> dict[str, tuple[int, int]]:
         """The first and the last frame of a connection, by capture; none of captures of several files."""
         found = {}
         for vantage in vantages:
-            _, frames = self._kept(vantage)
-            if len(frames) and len(self.captures[vantage.capture].files) == 1:
-                found[vantage.capture] = int(frames[0]), int(frames[-1])
+            kept = self._frames(vantage)
+            if len(kept.frames) and len(kept.capture.files) == 1:
+                found[vantage.capture] = kept.frames.item(0), kept.frames.item(-1)
         return found
 
-    def _named(self, telling: Telling) -> EvidencePacket:
-        time_ns, frames = self._kept(telling.vantage)
-        file, frame = self.captures[telling.vantage.capture].located(int(frames[telling.row]))
-        return EvidencePacket(file, frame, int(time_ns[telling.row]), telling.shows)
-
-    def _kept(self, vantage: Vantage) -> tuple[Int64Array, npt.NDArray[np.int64]]:
-        """Times and frames of the packets of a connection as its file has them."""
+    def _frames(self, vantage: Vantage) -> _Frames:
         number = vantage.connection.id
         latest = self._latest.get(vantage.capture)
-        if latest is None or latest[0] != number:
+        if latest is None or latest.connection != number:
             capture = self.captures[vantage.capture]
-            frames = np.asarray(capture.frame_numbers(number))
             packets = capture.packets(number) if vantage.clock_set_back else vantage.packets
-            latest = self._latest[vantage.capture] = number, packets.time_ns, frames
-        return latest[1], latest[2]
+            frames = np.asarray(capture.frame_numbers(number))
+            latest = self._latest[vantage.capture] = _Frames(number, capture, packets.time_ns, frames)
+        return latest
+
+
+_NONE: Mapping[str, Pointer] = {}

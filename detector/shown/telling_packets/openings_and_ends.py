@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from detector.methods.teardown import find_abort
 from detector.pair import Vantage
-from detector.shown.telling_packets.rows import acknowledging_rows, flag_rows
+from detector.shown.telling_packets.rows import acknowledging_rows, first_flagged, flag_rows
 from detector.shown.telling_packets.telling import Scene, Telling, counted
+from pepscope._core import Packet
 from pepscope.captures.direction import DIRECTIONS
-from pepscope.captures.packets import Direction, Mark, PacketColumns, TcpFlag
+from pepscope.captures.packets import Direction, Mark, TcpFlag
 
 _SEGMENT = {Direction.UP: "SYN", Direction.DOWN: "SYN-ACK"}
 _SYN, _ACK, _FIN, _RST = (int(flag) for flag in (TcpFlag.SYN, TcpFlag.ACK, TcpFlag.FIN, TcpFlag.RST))
@@ -26,21 +27,17 @@ def _opening(scene: Scene, direction: Direction) -> Iterable[Telling]:
     for vantage, what in ((scene.pair.sender(direction), "leaves"), (scene.pair.receiver(direction), "arrives")):
         if vantage is None:
             continue
-        rows = flag_rows(vantage.packets, direction, _SYN)
-        if len(rows):
-            row = int(rows[0])
-            shows = f"is the {_SEGMENT[direction]} as it {what}: {_fields(vantage.packets, row)}"
+        row = first_flagged(vantage.packets, direction, _SYN)
+        if row is not None:
+            shows = f"is the {_SEGMENT[direction]} as it {what}: {_fields(vantage.packets.packet(row))}"
             yield Telling(vantage, row, shows)
 
 
-def _fields(packets: PacketColumns, row: int) -> str:
+def _fields(packet: Packet) -> str:
     """What a stack chooses in the segment that opens a direction."""
-    shown = [f"window {int(packets.window_bytes[row])}", f"TTL {int(packets.ttl[row])}"]
-    if packets.ip_id[row]:
-        shown.append(f"IP ID {int(packets.ip_id[row])}")
-    if packets.marks[row] & _HAS_TIMESTAMPS:
-        shown.append(f"TSval {int(packets.tsval[row])}")
-    return ", ".join(shown)
+    ip_id = f", IP ID {packet.ip_id}" if packet.ip_id else ""
+    stamp = f", TSval {packet.tsval}" if packet.marks & _HAS_TIMESTAMPS else ""
+    return f"window {packet.window_bytes}, TTL {packet.ttl}{ip_id}{stamp}"
 
 
 def own_handshake(scene: Scene) -> list[Telling]:
@@ -53,16 +50,16 @@ def opened_by(vantage: Vantage) -> list[Telling]:
     packets, connection = vantage.packets, vantage.connection
     made = []
     for direction in DIRECTIONS:
-        rows = flag_rows(packets, direction, _SYN)
-        if len(rows):
+        row = first_flagged(packets, direction, _SYN)
+        if row is not None:
             after = connection.handshake_syn_ack_ns if direction is Direction.DOWN else None
             late = "" if after is None else f", {after / 1e6:.3g} ms after the SYN"
-            made.append(Telling(vantage, int(rows[0]), f"is the {_SEGMENT[direction]}{late}"))
+            made.append(Telling(vantage, row, f"is the {_SEGMENT[direction]}{late}"))
     if len(made) == len(DIRECTIONS) and connection.handshake_ack_ns is not None:
-        answered = flag_rows(packets, Direction.UP, _ACK)
-        if len(answered):
+        answered = first_flagged(packets, Direction.UP, _ACK)
+        if answered is not None:
             took = f"{connection.handshake_ack_ns / 1e6:.3g} ms after the SYN-ACK"
-            made.append(Telling(vantage, int(answered[0]), f"is the client's first ACK, {took}"))
+            made.append(Telling(vantage, answered, f"is the client's first ACK, {took}"))
     return made
 
 
@@ -75,10 +72,10 @@ def ends_of_streams(scene: Scene) -> list[Telling]:
             (scene.pair.receiver(direction), "is the first FIN of the {} that arrives"),
             (scene.pair.sender(direction), "is the first FIN that the {} sends"),
         ):
-            rows = [] if vantage is None else flag_rows(vantage.packets, direction, _FIN).tolist()
-            if vantage is not None and rows:
-                row = rows[0]
-                end = int(vantage.packets.sequence_offset[row]) + int(vantage.packets.payload_bytes[row])
+            row = None if vantage is None else first_flagged(vantage.packets, direction, _FIN)
+            if vantage is not None and row is not None:
+                fin = vantage.packets.packet(row)
+                end = fin.sequence_offset + fin.payload_bytes
                 behind = f", behind {counted(end, 'byte')}"
                 made.append(Telling(vantage, row, what.format(_END[direction]) + behind))
     return made
@@ -105,7 +102,7 @@ def abort(scene: Scene) -> list[Telling]:
         row = int(acknowledging[-1])
         most = counted(int(sender.packets.acknowledgement_offset[row]), "byte")
         made.append(Telling(sender, row, f"acknowledges most of all to the sender: {most}"))
-    resets = flag_rows(sender.packets, direction.reverse, _RST)
-    if len(resets):
-        made.append(Telling(sender, int(resets[0]), "is the abort where it reaches the sender"))
+    reset = first_flagged(sender.packets, direction.reverse, _RST)
+    if reset is not None:
+        made.append(Telling(sender, reset, "is the abort where it reaches the sender"))
     return made

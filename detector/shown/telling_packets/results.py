@@ -106,7 +106,7 @@ class _Naming:
         # A capture between the ends has evidence for either side, the client's first.
         by_exchanges = partial(self._by_exchanges, place, observed, iter(self._sides))
         others = dict.fromkeys(BY_EXCHANGES, by_exchanges)
-        vantages, evidence = self._results.vantages(place), self._results.all_evidence(place)
+        vantages, evidence = self._results.vantages(place), self._results.unworded_evidence(place)
         made = named_packets(self._names, vantages, evidence, observed, self._moments, others)
         if made is not None:
             self._results.add_packets(place, made)

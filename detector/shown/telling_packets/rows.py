@@ -6,23 +6,19 @@ import numpy as np
 
 from detector.pair import Vantage
 from pepscope import _core
-from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, Mark, PacketColumns, TcpFlag
+from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, PacketColumns, TcpFlag
 
-# Members of enums are combined once: that takes longer than looking at the packets of a small connection.
-_AGAIN = int(Mark.RETRANSMISSION | Mark.DUPLICATE | Mark.KEEP_ALIVE | Mark.ZERO_WINDOW_PROBE)
 _SPECIAL = int(TcpFlag.SYN | TcpFlag.FIN | TcpFlag.RST)
 
 
 def data_rows(packets: PacketColumns, direction: Direction) -> Int64Array:
     """Packets with payload in a direction."""
-    return (packets.going(direction) & (packets.payload_bytes > 0)).nonzero()[0]
+    return _core.data_rows(packets, direction)
 
 
 def first_copies(packets: PacketColumns, direction: Direction) -> Int64Array:
     """Packets whose payload lies beyond all before, or fills a hole."""
-    rows = data_rows(packets, direction)
-    first: Int64Array = rows[(packets.marks[rows] & _AGAIN) == 0]
-    return first
+    return _core.first_copies(packets, direction)
 
 
 def flag_rows(packets: PacketColumns, direction: Direction, flags: int) -> Int64Array:
@@ -30,15 +26,14 @@ def flag_rows(packets: PacketColumns, direction: Direction, flags: int) -> Int64
     return (packets.going(direction) & packets.flagged(flags)).nonzero()[0]
 
 
+def first_flagged(packets: PacketColumns, direction: Direction, flags: int) -> int | None:
+    """The first packet of a direction that bears any of these flags."""
+    return _core.first_flagged(packets, direction, flags)
+
+
 def acknowledging_rows(packets: PacketColumns, direction: Direction) -> Int64Array:
     """Packets that acknowledge more of `direction`'s data than any before."""
-    acknowledged = packets.acknowledgement_offset
-    rows = (packets.going(direction.reverse) & (acknowledged > 0)).nonzero()[0]
-    offsets = acknowledged[rows]
-    is_new = np.ones(len(rows), np.bool_)
-    is_new[1:] = offsets[1:] > np.maximum.accumulate(offsets)[:-1]
-    advancing: Int64Array = rows[is_new]
-    return advancing
+    return _core.acknowledging_rows(packets, direction)
 
 
 def pure_acknowledgements(packets: PacketColumns, direction: Direction) -> Int64Array:

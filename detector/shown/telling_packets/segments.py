@@ -12,8 +12,9 @@ from detector.pair import Vantage
 from detector.shown.telling_packets.rows import data_rows, pure_acknowledgements
 from detector.shown.telling_packets.telling import Scene, Telling, counted, spread
 from pepscope import _core
+from pepscope._core import Packet
 from pepscope.captures.direction import DIRECTIONS
-from pepscope.captures.packets import BoolArray, Direction, Int64Array, Mark, PacketColumns
+from pepscope.captures.packets import BoolArray, Direction, Int64Array, Mark
 
 #: Arrived segments that are held against what left.
 _COMPARED = 256
@@ -59,16 +60,16 @@ class _Compared:
 
     def pointed(self, place: int) -> list[Telling]:
         """A segment as it left and as it arrived, in words."""
-        sent, came = self.emitter.packets, self.receiver.packets
         left, row = int(self.left[place]), int(self.arrived[place])
-        first = int(came.sequence_offset[row]) + self.shift
-        begin = f"bytes {first:,} to {first + int(came.payload_bytes[row]):,}"
-        changes = _differences(sent, left, came, row, self.shift)
+        sent, came = self.emitter.packets.packet(left), self.receiver.packets.packet(row)
+        first = came.sequence_offset + self.shift
+        begin = f"bytes {first:,} to {first + came.payload_bytes:,}"
+        changes = _differences(sent, came, self.shift)
         if changes:
-            arrived = f"arrives with {begin} and {', '.join(now for _, now in changes)}"
-            before = f"leaves with byte {first:,} and {', '.join(was for was, _ in changes)}"
+            arrived = f"arrives with {begin} and {', '.join([now for _, now in changes])}"
+            before = f"leaves with byte {first:,} and {', '.join([was for was, _ in changes])}"
         else:
-            arrived, before = f"arrives as it left, with {begin}: {_fields(came, row)}", f"leaves with {begin}"
+            arrived, before = f"arrives as it left, with {begin}: {_fields(came)}", f"leaves with {begin}"
         return [Telling(self.emitter, left, before), Telling(self.receiver, row, arrived)]
 
 
@@ -100,41 +101,34 @@ def _segments(scene: Scene, direction: Direction) -> _Compared | None:
     )
 
 
-def _differences(
-    sent: PacketColumns, left: int, came: PacketColumns, arrived: int, shift: int
-) -> list[tuple[str, str]]:
+def _differences(sent: Packet, came: Packet, shift: int) -> list[tuple[str, str]]:
     """Fields of two segments that differ, each as it left and as it arrived."""
     found = []
-    if int(sent.sequence_offset[left]) != int(came.sequence_offset[arrived]) + shift or int(
-        sent.payload_bytes[left]
-    ) != int(came.payload_bytes[arrived]):
-        found.append((_length(sent, left), _length(came, arrived)))
-    if sent.ip_id[left] != came.ip_id[arrived]:
-        found.append((f"IP ID {int(sent.ip_id[left])}", f"IP ID {int(came.ip_id[arrived])}"))
-    stamps = [bool(packets.marks[row] & _HAS_TIMESTAMPS) for packets, row in ((sent, left), (came, arrived))]
-    if stamps != [True, True]:
-        if stamps[0] != stamps[1]:
-            found.append(tuple("timestamps" if has else "no timestamps" for has in stamps))  # type: ignore[arg-type]
-    elif (sent.tsval[left], sent.tsecr[left]) != (came.tsval[arrived], came.tsecr[arrived]):
-        found.append((_stamps(sent, left), _stamps(came, arrived)))
-    if sent.window_bytes[left] != came.window_bytes[arrived]:
-        found.append((f"window {int(sent.window_bytes[left])}", f"window {int(came.window_bytes[arrived])}"))
+    if (sent.sequence_offset, sent.payload_bytes) != (came.sequence_offset + shift, came.payload_bytes):
+        found.append((f"length {sent.payload_bytes}", f"length {came.payload_bytes}"))
+    if sent.ip_id != came.ip_id:
+        found.append((f"IP ID {sent.ip_id}", f"IP ID {came.ip_id}"))
+    stamped, still = bool(sent.marks & _HAS_TIMESTAMPS), bool(came.marks & _HAS_TIMESTAMPS)
+    if stamped != still:
+        found.append((_IF_STAMPED[stamped], _IF_STAMPED[still]))
+    elif stamped and (sent.tsval, sent.tsecr) != (came.tsval, came.tsecr):
+        found.append((_stamps(sent), _stamps(came)))
+    if sent.window_bytes != came.window_bytes:
+        found.append((f"window {sent.window_bytes}", f"window {came.window_bytes}"))
     return found
 
 
-def _length(packets: PacketColumns, row: int) -> str:
-    return f"length {int(packets.payload_bytes[row])}"
+_IF_STAMPED = "no timestamps", "timestamps"
 
 
-def _stamps(packets: PacketColumns, row: int) -> str:
-    return f"TSval {int(packets.tsval[row])}, TSecr {int(packets.tsecr[row])}"
+def _stamps(packet: Packet) -> str:
+    return f"TSval {packet.tsval}, TSecr {packet.tsecr}"
 
 
-def _fields(packets: PacketColumns, row: int) -> str:
-    shown = [f"IP ID {int(packets.ip_id[row])}"] if packets.ip_id[row] else []
-    if packets.marks[row] & _HAS_TIMESTAMPS:
-        shown.append(_stamps(packets, row))
-    return ", ".join([*shown, f"window {int(packets.window_bytes[row])}"])
+def _fields(packet: Packet) -> str:
+    ip_id = f"IP ID {packet.ip_id}, " if packet.ip_id else ""
+    stamps = f"{_stamps(packet)}, " if packet.marks & _HAS_TIMESTAMPS else ""
+    return f"{ip_id}{stamps}window {packet.window_bytes}"
 
 
 def made_acknowledgements(scene: Scene) -> list[Telling]:

@@ -52,7 +52,7 @@ class NamedWhileJudging:
                 self._add(each, table, row)
 
     def _add(self, loaded: Loaded, table: PairTable, row: int) -> None:
-        evidence, examined = table.all_evidence(row), loaded.observation
+        evidence, examined = table.unworded_evidence(row), loaded.observation
         if any(item.method in BY_EXCHANGES for item in evidence):
             return  # groups say from which side
         seen = Observation(loaded.pair, place=examined.place)
