@@ -16,6 +16,7 @@ from msgspec import Struct
 from detector.clocks.relation import ClockRelation, relate, relate_all
 from detector.other_transport.encrypted_legs import Guise
 from detector.pair import Pair
+from detector.streams.sides import Sides
 from detector.vantage.one_place import OnePlace
 from detector.vantage.watching import Watched
 from pepscope.captures.connections import Connection
@@ -67,6 +68,11 @@ class Context:
     """The connections that are examined together."""
 
     observations: Sequence[Observation]
+
+    @cached_property
+    def sides(self) -> Sides:
+        """Those of which both ends were captured, with the summaries of both sides as columns."""
+        return Sides.of([observation.pair for observation in self.observations])
 
     @cached_property
     def clocks(self) -> Sequence[ClockRelation]:

@@ -5,10 +5,11 @@ At one of them its bytes may travel in UDP datagrams.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
+import numpy.typing as npt
 from msgspec import Struct, field
 
 from detector.options import DetectOptions
@@ -46,6 +47,54 @@ class Vantage(Struct, frozen=True, dict=True):
     def flow(self, direction: Direction) -> FlowSummary:
         """Summary of the flow in `direction`."""
         return self.connection.up if direction is _UP else self.connection.down
+
+
+class SummaryTable(Protocol):
+    """Summaries of some connections of one capture as columns.
+
+    Arrays are named as in `Capture.connection_columns`; what is not known of a whole number is -2**63, of others NaN.
+    """
+
+    @property
+    def columns(self) -> Mapping[str, npt.NDArray[Any]]:
+        """An array with an element a connection for each field."""
+
+    @property
+    def end_points(self) -> tuple[Sequence[str], Sequence[str]]:
+        """`ip:port` of clients and servers."""
+
+    @property
+    def syn_options(self) -> tuple[Sequence[bytes], Sequence[bytes]]:
+        """TCP option bytes of the first SYN up and down."""
+
+    def connection(self, row: int) -> Connection:
+        """The summary of one connection as an object."""
+
+
+_given_connection = cast("Any", Vantage).connection
+
+
+class LoadedVantage(Vantage, frozen=True, dict=True):
+    """A vantage that was loaded with others: its summary is a row of columns, and an object where one is asked for."""
+
+    table: SummaryTable | None = None
+    row: int = 0
+
+    @property
+    def connection(self) -> Connection:  # type: ignore[override]
+        """The summary."""
+        given: Connection | None = _given_connection.__get__(self)
+        return self._connection if given is None else given
+
+    @cached_property
+    def _connection(self) -> Connection:
+        assert self.table is not None
+        return self.table.connection(self.row)
+
+    @property
+    def is_row(self) -> bool:
+        """Whether the row of its table is its summary: a copy may have been given another one."""
+        return _given_connection.__get__(self) is None
 
 
 class CarriedStream(Struct, frozen=True):

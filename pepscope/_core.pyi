@@ -41,6 +41,7 @@ __all__ = [
     "ack_delays",
     "acknowledgement_steps",
     "acknowledging_rows",
+    "align_all_segments",
     "align_segments",
     "answer_times",
     "answering_hop_limits",
@@ -50,6 +51,7 @@ __all__ = [
     "clock_falls",
     "common_packets",
     "compare_payload",
+    "compare_payloads",
     "connection_exchanges",
     "copy_with_comments",
     "data_ranges",
@@ -86,6 +88,7 @@ __all__ = [
     "reference_kinds",
     "round_trips_below",
     "row_of_byte",
+    "same_openings",
     "segment_counts",
     "sender_leads",
     "simulate",
@@ -376,6 +379,14 @@ def vote(
     """Pairs of streams with fingerprints in common: left and right stream, left offset minus right offset, how many,
     and in how many parts of the left stream, `spread_bytes` long. Hashes in more than `common_pairs` pairs are left
     out."""
+
+def compare_payloads(
+    left: Sequence[PayloadSample], right: Sequence[PayloadSample], most: int, overlap_bytes: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """`compare_payload` of many streams without a shift, as arrays: how many pieces were compared, how many agree."""
+
+def same_openings(left: Sequence[PayloadSample], right: Sequence[PayloadSample]) -> npt.NDArray[np.bool_]:
+    """Of which streams `PayloadSample.opening` is the same in both captures, or None in both."""
 
 def voted_shifts(
     left: PayloadSample,
@@ -856,6 +867,21 @@ def segment_counts(compared: Sequence[PairSegments], most_skipped: int) -> dict[
     Those of fields and of places are dictionaries; all are 0 where there is nothing to compare. `most_skipped`: the
     widest gap between two IP IDs in which a third shows that its host sent it."""
 
+def align_all_segments(
+    clients: tuple[Sequence[PacketColumns], npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    servers: tuple[Sequence[PacketColumns], npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    *,
+    shifts: npt.NDArray[np.int64],
+    supported: npt.NDArray[np.bool_],
+    sampled_every: Sequence[int],
+    fewest_sampled: int,
+    fewest_joined: int,
+    copies: int,
+    majority: float,
+) -> list[PairSegments | None]:
+    """`align_segments` of many connections: of each vantage packets, window shifts and times of resets (-2**63 without
+    one); numbers of connections are two rows, up and down."""
+
 def align_segments(
     client: _VantageColumns,
     server: _VantageColumns,
@@ -989,6 +1015,20 @@ class Capture:
 
     def references(self) -> dict[str, npt.NDArray[Any]]:
         """Round trips that no TCP split can shorten, as arrays."""
+
+    def summaries(
+        self, indices: Sequence[int]
+    ) -> tuple[dict[str, npt.NDArray[Any]], tuple[list[str], list[str]], tuple[list[bytes], list[bytes]]]:
+        """Summaries of some connections as arrays, -2**63 where a whole number was not seen, the end points of clients
+        and of servers, and options of SYNs up and down."""
+
+    def packet_counts(self, indices: Sequence[int]) -> npt.NDArray[np.int64]:
+        """Packets of some connections."""
+
+    def load(
+        self, indices: Sequence[int], least_fall_ns: int
+    ) -> list[tuple[PacketColumns, PayloadSample, PayloadSample, bool]]:
+        """Packets and payload (up, down) of some connections, and whether the times of each fall by more than that."""
 
     def payload(self, index: int) -> tuple[PayloadSample, PayloadSample]:
         """The payload kept of each direction."""

@@ -10,9 +10,11 @@ from msgspec import Struct
 
 from detector.pair import Pair
 from detector.streams.curves import NEVER
+from detector.streams.sides import Aligned, Sides
 from pepscope import _core
-from pepscope.captures.connections import FlowSummary
+from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array
+from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.verdicts import FloatArray
 
 #: Chance that we accept, per connection, that capture loss alone makes more wrong constraints than are spared.
@@ -38,7 +40,7 @@ AGREES = 0.9
 COMPARED_PIECES = 4
 
 # A member is compared for each flow, and an enum takes long to find it.
-_UP, _DOWN = Direction.UP, Direction.DOWN
+_UP = Direction.UP
 
 
 class FlowClouds(Struct, frozen=True):
@@ -51,48 +53,38 @@ class FlowClouds(Struct, frozen=True):
 
 def clouds_of(pairs: Sequence[Pair]) -> list[dict[Direction, FlowClouds]]:
     """Times of the data and acknowledgements of each pair at both ends, by direction, where they can be compared."""
-    asked = [
-        (row, direction, sender, receiver)
-        for row, pair in enumerate(pairs)
-        if pair.client_side is not None and pair.server_side is not None
-        for direction, sender, receiver in (
-            (_UP, pair.client_side, pair.server_side),
-            (_DOWN, pair.server_side, pair.client_side),
-        )
-        if _can_be_compared(pair, direction, sender.flow(direction), receiver.flow(direction))
-    ]
-    found = _core.flow_times(
-        [direction for _, direction, _, _ in asked],
-        [sender.packets for _, _, sender, _ in asked],
-        [receiver.packets for _, _, _, receiver in asked],
-        [pairs[row].receiver_shift(direction) for row, direction, _, _ in asked],
-        [_began(sender.flow(direction)) for _, direction, sender, _ in asked],
-        [_began(receiver.flow(direction)) for _, direction, _, receiver in asked],
-        POINTS_LIMIT,
-        SAME_COPY_NS,
-    )
+    sides = Sides.of(pairs)
     clouds: list[dict[Direction, FlowClouds]] = [{} for _ in pairs]
-    for (row, direction, sender, _), times in zip(asked, found, strict=True):
-        if times is not None:
-            sent = sender.flow(direction)
-            share = sent.retransmitted_packets / max(sent.data_packets, 1)
-            clouds[row][direction] = FlowClouds(direction, times, share)
+    for direction in DIRECTIONS:
+        aligned, began = sides.aligned(direction), sides.began(direction)
+        chosen = np.flatnonzero(_can_be_compared(aligned, began))
+        senders, receivers = (sides.clients, sides.servers)[:: 1 if direction is _UP else -1]
+        shift = aligned.shift_bytes[chosen]
+        places = chosen.tolist()
+        found = _core.flow_times(
+            [direction] * len(places),
+            [senders[place].packets for place in places],
+            [receivers[place].packets for place in places],
+            (-shift if direction is _UP else shift).tolist(),
+            began[0][chosen].tolist(),
+            began[1][chosen].tolist(),
+            POINTS_LIMIT,
+            SAME_COPY_NS,
+        )
+        sent = sides.sender(direction)
+        again, data = (sent.of_flow(direction, name)[chosen] for name in ("retransmitted_packets", "data_packets"))
+        shares = (again / np.maximum(data, 1)).tolist()
+        for row, times, share in zip(sides.rows[chosen].tolist(), found, shares, strict=True):
+            if times is not None:
+                clouds[row][direction] = FlowClouds(direction, times, share)
     return clouds
 
 
-def _can_be_compared(pair: Pair, direction: Direction, sent: FlowSummary, arrived: FlowSummary) -> bool:
-    alignment = pair.alignment.get(direction)
-    if alignment is None:
-        return False
-    if _began(sent) and _began(arrived):
-        return alignment.matched >= 0.5 or alignment.compared < COMPARED_PIECES
+def _can_be_compared(aligned: Aligned, began: tuple[BoolArray, BoolArray]) -> BoolArray:
+    by_beginning = (aligned.matched >= 0.5) | (aligned.compared < COMPARED_PIECES)
     # Payload alone lays the streams over each other: content that repeats agrees in part at many places.
-    return alignment.matched > AGREES
-
-
-def _began(flow: FlowSummary) -> bool:
-    """Whether the capture holds the beginning of the stream."""
-    return flow.initial_sequence_number is not None
+    by_payload = aligned.matched > AGREES
+    return aligned.is_known & np.where(began[0] & began[1], by_beginning, by_payload)
 
 
 def larger(clouds: Mapping[Direction, FlowClouds]) -> FlowClouds | None:

@@ -12,8 +12,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from detector.pair import Pair
-from detector.streams.known import UNKNOWN, column
-from pepscope.captures.connections import Connection
+from detector.streams.known import UNKNOWN
+from detector.streams.summaries import Summaries
 from pepscope.captures.packets import Int64Array
 from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.evidence.pieces import Pieces
@@ -59,9 +59,22 @@ class Members:
     @classmethod
     def of(cls, pairs: Sequence[Pair], are_doubtful: BoolArray) -> Members:
         """The members that these pairs are."""
-        known = [_known_of(pair) for pair in pairs]
-        keys, hosts, started, near, hidden = zip(*known, strict=True) if known else ((), (), (), (), ())
-        return cls(keys, hosts, np.array(started, np.int64), column(near), column(hidden), are_doubtful)
+        first, last = (Summaries([pair.vantages[side] for pair in pairs]) for side in (0, -1))
+        started, ports = first.numbers("first_time_ns"), last.numbers("server_port").tolist()
+        clients, servers = ([*map(_address, ends)] for ends in last.end_points())
+        keys = [_key(_side(pair), _network(one), port) for pair, one, port in zip(pairs, clients, ports, strict=True)]
+        near, hidden = np.full(len(pairs), UNKNOWN), np.full(len(pairs), UNKNOWN)
+        at_client = np.array([pair.client_side is not None for pair in pairs], np.bool_)
+        at_server = np.array([pair.server_side is not None for pair in pairs], np.bool_)
+        # Of one capture first and last are one.
+        from_client, from_server = (
+            _handshakes_ns(first, "handshake_syn_ack_ns"),
+            _handshakes_ns(last, "handshake_ack_ns"),
+        )
+        near[at_client] = from_client[at_client]
+        near[~at_client] = from_server[~at_client]
+        hidden[at_client & at_server] = from_server[at_client & at_server]
+        return cls(keys, [*map(sys.intern, servers)], started, near, hidden, are_doubtful)
 
     @classmethod
     def in_order(cls, parts: Sequence[tuple[Sequence[int], Members]]) -> Members:
@@ -142,21 +155,15 @@ def grouped(members: Members) -> dict[GroupKey, Int64Array]:
     return {key: np.array(each, np.int64) for key, each in places.items()}
 
 
-def _known_of(pair: Pair) -> tuple[GroupKey, str, int, int | None, int | None]:
-    """The columns of one pair: key, host, start, near and hidden round trip."""
-    client, server = (side.connection if side else None for side in (pair.client_side, pair.server_side))
-    vantages = pair.vantages
-    shown = vantages[-1].connection
-    is_seen_twice = len(vantages) > 1 or pair.datagram_leg is not None
-    side = GroupSide.BOTH if is_seen_twice else GroupSide.CLIENT if client else GroupSide.SERVER
-    far_ns = _handshake_ns(server, at_client=False)
-    return (
-        _key(side, _network(shown.client_address), shown.server_port),
-        sys.intern(shown.server_address),
-        vantages[0].connection.first_time_ns,
-        far_ns if client is None else _handshake_ns(client, at_client=True),
-        None if client is None else far_ns,
-    )
+def _side(pair: Pair) -> GroupSide:
+    if len(pair.vantages) > 1 or pair.datagram_leg is not None:
+        return GroupSide.BOTH
+    return GroupSide.CLIENT if pair.client_side is not None else GroupSide.SERVER
+
+
+def _address(end_point: str) -> str:
+    """The address of `ip:port`."""
+    return end_point.rpartition(":")[0].strip("[]")
 
 
 @lru_cache(_REMEMBERED)
@@ -171,8 +178,6 @@ def _network(client: str) -> str:
     return str(ipaddress.ip_network((address, prefix), strict=False))
 
 
-def _handshake_ns(connection: Connection | None, *, at_client: bool) -> int | None:
-    """From a side's own packet of the handshake to the answer; none where the SYN was not seen."""
-    if connection is None or connection.side_guessed:
-        return None
-    return connection.handshake_syn_ack_ns if at_client else connection.handshake_ack_ns
+def _handshakes_ns(side: Summaries, name: str) -> Int64Array:
+    """From a side's own packet of the handshake to the answer; unknown where the SYN was not seen."""
+    return np.where(side.are("side_guessed"), UNKNOWN, side.numbers(name))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,7 @@ from detector.clocks.relation import ClockRelation
 from detector.method import Context, Findings, Method
 from detector.pair import Pair, Vantage
 from detector.streams.known import are_known
+from detector.streams.summaries import Summaries
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import BoolArray, Direction, PacketColumns
@@ -96,20 +98,26 @@ def _held(context: Context) -> list[tuple[int, _Held]]:
         if pair.options.ack_delay_s is not None
         for direction in DIRECTIONS
     ]
-    asked = [
-        (row, direction, receiver.packets)
-        for row, pair in enumerate(pairs)
-        if pair.options.ack_delay_s is None
-        for direction in DIRECTIONS
-        if (receiver := pair.receiver(direction)) is not None and receiver.flow(direction).data_packets > 0
-    ]
-    counts, least_ns = _core.ack_delays([each[1] for each in asked], [each[2] for each in asked])
+    asked = sorted(asked for direction in DIRECTIONS for asked in _with_data(pairs, direction))
+    packets = [receiver.packets for row, way in asked if (receiver := pairs[row].receiver(way)) is not None]
+    counts, least_ns = _core.ack_delays([way for _, way in asked], packets)
     needed_s = np.where(counts >= BULK_ACKS, BULK_DELAY_S, DELAYED_ACK_LIMIT_S)
     is_held = are_known(least_ns) & (counts >= LEAST_ACKS) & (least_ns / 1e9 > needed_s)
     return given + [
         (asked[place][0], _Held(asked[place][1], int(least_ns[place]) / 1e9, given=False))
         for place in np.flatnonzero(is_held).tolist()
     ]
+
+
+def _with_data(pairs: Sequence[Pair], direction: Direction) -> Iterator[tuple[int, Direction]]:
+    """The places of connections without a given delay whose receiver's capture holds data of `direction`."""
+    held = [
+        (row, receiver)
+        for row, pair in enumerate(pairs)
+        if pair.options.ack_delay_s is None and (receiver := pair.receiver(direction)) is not None
+    ]
+    counts = Summaries([receiver for _, receiver in held]).of_flow(direction, "data_packets")
+    return ((held[place][0], direction) for place in np.flatnonzero(counts > 0).tolist())
 
 
 def _judge(pair: Pair, held: _Held, clock: ClockRelation) -> Evidence | None:

@@ -20,12 +20,14 @@ from detector.clocks.clouds import FlowClouds, larger
 from detector.clocks.early_acks import violations
 from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation
 from detector.method import Context, Findings, Method
-from detector.pair import Pair
-from detector.streams.window_course import window_captured, window_course
+from detector.pair import Pair, Vantage
+from detector.streams.known import UNKNOWN
+from detector.streams.summaries import Summaries
+from detector.streams.window_course import window_captured, window_course, windows_captured
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array, PacketColumns
-from pepscope.results.evidence.columns import Figure, Words, evidence_where
+from pepscope.results.evidence.columns import BoolArray, Figure, Words, evidence_where
 from pepscope.results.finding import Finding, Weight, inapplicable, intact, split
 from pepscope.results.verdicts import Evidence, FloatArray, Number
 
@@ -260,7 +262,7 @@ class _Leads:
         found = _core.sender_leads(
             [flow.times for _, _, flow, _, _ in chosen],
             [receiver.packets for *_, receiver in chosen],
-            [_windows_in_bytes(pair, flow.direction) for _, pair, flow, _, _ in chosen],
+            _windows_in_bytes([pair for _, pair, *_ in chosen], [flow.direction for _, _, flow, *_ in chosen]),
             [pair.receiver_shift(flow.direction) for _, pair, flow, _, _ in chosen],
             [clock.lines for _, _, _, clock, _ in chosen],
             [clock.basis is ClockBasis.ASSUMED for _, _, _, clock, _ in chosen],
@@ -314,12 +316,24 @@ class _Leads:
         )
 
 
-def _windows_in_bytes(pair: Pair, direction: Direction) -> PacketColumns | None:
-    """The sender's packets, where they hold the windows that it was shown and the SYN options that scale them."""
-    sender = pair.sender(direction)
-    if sender is None or not window_captured(sender, direction.reverse):
-        return None
-    return sender.packets if sender.flow(direction.reverse).window_shift is not None else None
+def _windows_in_bytes(pairs: Sequence[Pair], directions: Sequence[Direction]) -> list[PacketColumns | None]:
+    """The senders' packets, where they hold the windows that they were shown and the SYN options that scale them."""
+    senders = [pair.sender(direction) for pair, direction in zip(pairs, directions, strict=True)]
+    held = [sender for sender in senders if sender is not None]
+    of_held = iter(zip(held, _windows_shown(held).T.tolist(), strict=True))
+    made: list[PacketColumns | None] = []
+    for sender, direction in zip(senders, directions, strict=True):
+        vantage, is_shown = (None, ()) if sender is None else next(of_held)
+        made.append(vantage.packets if vantage is not None and is_shown[direction.reverse] else None)
+    return made
+
+
+def _windows_shown(vantages: Sequence[Vantage]) -> BoolArray:
+    """Of which captures flows up and down (rows) advertise windows in bytes."""
+    summaries = Summaries(vantages)
+    return np.array(
+        [windows_captured(summaries, way) & (summaries.of_flow(way, "window_shift") != UNKNOWN) for way in DIRECTIONS]
+    )
 
 
 def _least_hold_s(pair: Pair, direction: Direction, clock: ClockRelation) -> float:

@@ -12,8 +12,9 @@ from detector.method import Context, Findings, Method
 from detector.pair import Pair, Vantage
 from detector.streams.window_course import WindowCourse, bulk_direction, window_captured, window_course
 from pepscope import _core
+from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction
-from pepscope.results.evidence.columns import Words, evidence_where
+from pepscope.results.evidence.columns import BoolArray, Words, evidence_where
 from pepscope.results.finding import Finding, Weight, inapplicable, split
 from pepscope.results.verdicts import Evidence, Number
 
@@ -66,10 +67,24 @@ _TOO_SHORT = Words("Too little data to fill a receive buffer.")
 def examine(context: Context) -> Findings:
     """Compare the receive window that the sender saw with the one that the receiver advertised."""
     pairs = [observation.pair for observation in context.observations]
-    are_short = np.array([_is_short(pair) for pair in pairs], np.bool_)
+    are_short = _are_short(context)
     evidence = {row: _examined(pairs[row]) for row in np.flatnonzero(~are_short).tolist()}
     short = evidence_where(are_short, NAME, ReceiveWindowFinding.TOO_SHORT, (), _TOO_SHORT)
     return Findings.of_rows(len(pairs), evidence, short)
+
+
+def _are_short(context: Context) -> BoolArray:
+    """Of which connections the sender of the larger stream sent too little to fill a buffer."""
+    sides, are_short = context.sides, np.zeros(len(context.observations), np.bool_)
+    up, down = (sides.client.of_flow(way, "stream_bytes") for way in DIRECTIONS)
+    # The larger one at the client's side; its sender has seen all of it.
+    sent = np.where(up > down, up, sides.server.of_flow(Direction.DOWN, "stream_bytes"))
+    are_short[sides.rows] = sent < SHORTEST_STREAM_BYTES
+    alone = np.ones(len(are_short), np.bool_)
+    alone[sides.rows] = False
+    for row in np.flatnonzero(alone).tolist():
+        are_short[row] = _is_short(context.observations[row].pair)
+    return are_short
 
 
 def _is_short(pair: Pair) -> bool:

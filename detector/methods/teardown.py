@@ -10,9 +10,11 @@ import numpy as np
 
 from detector.method import Context, Findings, Method
 from detector.pair import Pair, Vantage
+from detector.streams.known import UNKNOWN
+from detector.streams.sides import Sides
 from pepscope import _core
 from pepscope.captures.packets import Direction, PacketColumns
-from pepscope.results.evidence.columns import Words, evidence_where
+from pepscope.results.evidence.columns import BoolArray, Words, evidence_where
 from pepscope.results.finding import Finding, inapplicable
 from pepscope.results.transfer_findings import TransferFinding
 from pepscope.results.verdicts import Evidence, Number
@@ -36,11 +38,10 @@ _NOT_ABORTED = Words("Neither end aborted this connection in the middle of a tra
 def examine(context: Context) -> Findings:
     """Compare how far the sender was acknowledged with how far an aborting receiver came."""
     pairs = [observation.pair for observation in context.observations]
-    lack_one = np.array([pair.client_side is None or pair.server_side is None for pair in pairs], np.bool_)
+    sides, lack_one = context.sides, np.ones(len(pairs), np.bool_)
+    lack_one[sides.rows] = False
     evidence = {
-        row: found
-        for row in np.flatnonzero(~lack_one).tolist()
-        if _has_resets(pairs[row]) and (found := _aborted(pairs[row])) is not None
+        row: found for row in sides.rows[_have_resets(sides)].tolist() if (found := _aborted(pairs[row])) is not None
     }
     others = ~lack_one
     others[list(evidence)] = False
@@ -51,12 +52,11 @@ def examine(context: Context) -> Findings:
     return Findings.of_rows(len(pairs), evidence, columns)
 
 
-def _has_resets(pair: Pair) -> bool:
-    """Whether a receiver sent RST in its own capture."""
-    client, server = pair.client_side, pair.server_side
-    if client is None or server is None:
-        return False
-    return client.connection.up.reset_time_ns is not None or server.connection.down.reset_time_ns is not None
+def _have_resets(sides: Sides) -> BoolArray:
+    """Of which connections a receiver sent RST in its own capture."""
+    name = "reset_time_ns"
+    by_client, by_server = sides.client.of_flow(Direction.UP, name), sides.server.of_flow(Direction.DOWN, name)
+    return (by_client != UNKNOWN) | (by_server != UNKNOWN)
 
 
 def _aborted(pair: Pair) -> Evidence | None:

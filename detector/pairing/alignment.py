@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from detector.pair import StreamAlignment, Vantage
+from detector.streams.known import are_known
 from detector.streams.payload_fingerprints import DISTINCT_BYTES, MOST_FINGERPRINTS, SKETCH_SIZE, voted_shifts
+from detector.streams.sides import Sides
 from pepscope import _core
+from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, PacketColumns, PayloadSample
 
 #: Payload pieces compared of one direction, spread over the stream.
@@ -61,6 +66,26 @@ def align(client_side: Vantage, server_side: Vantage, direction: Direction) -> S
         # Under a shift that nothing supports, bytes that differ say nothing; a twin or two are one by chance.
         return twins if _agree_enough(twins, MOSTLY) else StreamAlignment(0, 0, 0.0)
     return best
+
+
+def align_all(sides: Sides) -> list[dict[Direction, StreamAlignment]]:
+    """The alignments of both directions of many connections: most streams begin alike, and agree where they are
+    compared."""
+    made: list[dict[Direction, StreamAlignment]] = [{} for _ in range(len(sides))]
+    for direction in DIRECTIONS:
+        left, right = ([each.payload[direction] for each in side] for side in (sides.clients, sides.servers))
+        compared, agreed = _core.compare_payloads(left, right, COMPARED_PIECES, OVERLAP_BYTES)
+        matched = agreed / np.maximum(compared, 1)
+        starts = (side.of_flow(direction, "initial_sequence_number") for side in (sides.client, sides.server))
+        is_settled = are_known(*starts) & ((compared == 0) | (matched > NEARLY_ALL))
+        numbers = zip(compared.tolist(), matched.tolist(), is_settled.tolist(), strict=True)
+        for place, (count, share, settled) in enumerate(numbers):
+            made[place][direction] = (
+                StreamAlignment(0, count, share)
+                if settled
+                else align(sides.clients[place], sides.servers[place], direction)
+            )
+    return made
 
 
 def _is_sure(twins: StreamAlignment, left: PayloadSample, right: PayloadSample) -> bool:

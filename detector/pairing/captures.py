@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec.structs import replace
 
 from detector.options import DetectOptions
 from detector.other_transport.encrypted_legs import EncryptedLegs, Guise, Legs, find_encrypted_legs
-from detector.pair import DatagramLeg, Pair, Vantage
-from detector.pairing.alignment import align
+from detector.pair import DatagramLeg, Pair, StreamAlignment, Vantage
+from detector.pairing.alignment import align, align_all
 from detector.pairing.confidence import CONFIDENCE, RIVALLED, SMALL_BYTES, leg_confidence, pairing_confidence
+from detector.pairing.loading import load_vantages
 from detector.pairing.match import Ground, Match
 from detector.pairing.matching import Matcher
 from detector.pairing.same_request import another_answer, same_request
 from detector.streams.curves import is_clock_set_back, without_backward_steps
-from detector.vantage.capture_sides import client_nearness, first_is_client_side, is_timed
+from detector.streams.sides import Sides
+from detector.streams.summaries import Summaries
+from detector.vantage.capture_sides import (
+    client_nearness,
+    first_are_client_sides,
+    first_is_client_side,
+    is_timed,
+)
 from detector.vantage.not_captured import without_blanked
 from detector.vantage.swapped_sides import swap_guessed_sides
+from pepscope.captures.capture import Capture
 from pepscope.captures.connection_source import ConnectionSource
 from pepscope.captures.connections import Connection
 from pepscope.captures.direction import DIRECTIONS
-from pepscope.captures.packets import Direction
+from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.hypotheses import logistic
 
 #: Earlier pairs to look at where a connection may have been answered from a cache.
@@ -32,6 +40,9 @@ EARLIER_PAIRS = 4
 
 #: Pairs to look at where it is asked what becomes of connections to one server.
 PAIRS_LOOKED_AT = 4
+
+#: Confidences that are looked up.
+_REMEMBERED = 4096
 
 
 class PairedCaptures:
@@ -53,6 +64,7 @@ class PairedCaptures:
         self._answers: dict[tuple[str, int], list[Match]] | None = None
         self._servers: dict[str, list[Match]] | None = None
         self._lean = self._capture_lean()
+        self._confidences: dict[tuple[Ground | StreamAlignment, ...], float] = {}
 
     def __len__(self) -> int:
         return len(self.matches)
@@ -81,6 +93,73 @@ class PairedCaptures:
         if match.rivals and not certain:
             confidence = min(confidence * logistic(match.margin), RIVALLED)
         return Pair(client_side, server_side, alignment, confidence, self._options, pairing_ground=str(match.ground))
+
+    def pairs(self, matches: Sequence[Match]) -> list[Pair]:
+        """Load many pairs, those of two connections that lie over each other as they are together."""
+        first, second = self._first, self._second
+        plain = [
+            place
+            for place, match in enumerate(matches)
+            if match.first is not None
+            and match.second is not None
+            and not match.sides_swapped
+            and match.ground is not Ground.ENCRYPTED
+        ]
+        if len(plain) < 2 or not isinstance(first, Capture) or not isinstance(second, Capture):
+            return [self.pair(match) for match in matches]
+        made = dict(zip(plain, self._together(first, second, [matches[place] for place in plain]), strict=True))
+        return [made[place] if place in made else self.pair(match) for place, match in enumerate(matches)]
+
+    def _together(self, first: Capture, second: Capture, matches: Sequence[Match]) -> Iterator[Pair]:
+        ones = load_vantages(first, [match.first for match in matches if match.first is not None])
+        twos = load_vantages(second, [match.second for match in matches if match.second is not None])
+        is_nearer = self._are_first_nearer(ones, twos)
+        clients = [one if nearer else two for one, two, nearer in zip(ones, twos, is_nearer, strict=True)]
+        servers = [two if nearer else one for one, two, nearer in zip(ones, twos, is_nearer, strict=True)]
+        alignments = align_all(Sides.of_vantages(clients, servers))
+        for match, client, server, alignment in zip(matches, clients, servers, alignments, strict=True):
+            confidence = self._confidence(match, client, server, alignment)
+            yield Pair(client, server, alignment, confidence, self._options, pairing_ground=str(match.ground))
+
+    def _are_first_nearer(self, ones: Sequence[Vantage], twos: Sequence[Vantage]) -> list[bool]:
+        """`_is_first_nearer` of many connections."""
+        if self._options.first_at_client is not None:
+            return [self._options.first_at_client] * len(ones)
+        own, timed = first_are_client_sides(
+            Summaries(ones), Summaries(twos), lambda row: (ones[row].connection, twos[row].connection)
+        )
+        lean = self._lean
+        agrees = (own != 0) & (lean != 0) & ((own > 0) == (lean > 0))
+        by_own, by_others = (own if lean == 0 else np.where(own != 0, own, lean)), lean or own
+        nearer: list[bool] = np.where(
+            agrees, own > 0, np.where(timed, by_own >= 0, np.asarray(by_others) >= 0)
+        ).tolist()
+        return nearer
+
+    def _confidence(
+        self, match: Match, client: Vantage, server: Vantage, alignment: Mapping[Direction, StreamAlignment]
+    ) -> float:
+        """How sure a match is; equal alignments are judged once, where nothing else is asked."""
+        key = match.ground, *alignment.values()
+        confidence = self._confidences.get(key)
+        if confidence is None:
+            known = _Transfers(client, server, same_transfers=self._options.same_transfers)
+            confidence = pairing_confidence(match.ground, alignment.values(), known)
+            if not known.was_asked and len(self._confidences) < _REMEMBERED:
+                self._confidences[key] = confidence
+        return min(confidence * logistic(match.margin), RIVALLED) if match.rivals else confidence
+
+    def packet_counts(self, matches: Sequence[Match]) -> Int64Array:
+        """Packets of each match in both captures."""
+        counts = np.zeros(len(matches), np.int64)
+        for capture, numbers in (
+            (self._first, [match.first for match in matches]),
+            (self._second, [match.second for match in matches]),
+        ):
+            held = [(place, number) for place, number in enumerate(numbers) if number is not None]
+            if capture is not None and held:
+                counts[[place for place, _ in held]] += _packets(capture, [number for _, number in held])
+        return counts
 
     def _is_first_nearer(self, first: Vantage, second: Vantage) -> bool:
         """Whether `first` is the client's side."""
@@ -225,33 +304,39 @@ def _with_encrypted_legs(matches: Sequence[Match], assigned: Sequence[Legs]) -> 
     return made
 
 
-@dataclass(frozen=True)
 class _Transfers:
     """What two connections that may be one show of each other; looked for where it is asked."""
 
-    client_side: Vantage
-    server_side: Vantage
-    same_transfers: bool  # as the user says
+    def __init__(self, client_side: Vantage, server_side: Vantage, *, same_transfers: bool) -> None:
+        """`same_transfers`: the user says that they are one."""
+        self._client_side = client_side
+        self._server_side = server_side
+        self._same_transfers = same_transfers
+        self.was_asked = False
 
     @property
     def are_related(self) -> bool:
         """Whether they have an address in common, or the user says that they are one."""
-        return self.same_transfers or _addresses_in_common(self.client_side.connection, self.server_side.connection)
+        self.was_asked = True
+        return self._same_transfers or _addresses_in_common(self._client_side.connection, self._server_side.connection)
 
     @property
     def asked_alike(self) -> bool:
         """Whether they begin with the same request."""
-        return same_request(self.client_side.payload[Direction.UP], self.server_side.payload[Direction.UP])
+        self.was_asked = True
+        return same_request(self._client_side.payload[Direction.UP], self._server_side.payload[Direction.UP])
 
     @property
     def has_another_answer(self) -> bool:
         """Whether their answers were generated at different times."""
-        return another_answer(self.client_side.payload[Direction.DOWN], self.server_side.payload[Direction.DOWN])
+        self.was_asked = True
+        return another_answer(self._client_side.payload[Direction.DOWN], self._server_side.payload[Direction.DOWN])
 
     @property
     def is_small(self) -> bool:
         """Whether both directions together carry less than `SMALL_BYTES`."""
-        return max(_stream_bytes(self.client_side), _stream_bytes(self.server_side)) < SMALL_BYTES
+        self.was_asked = True
+        return max(_stream_bytes(self._client_side), _stream_bytes(self._server_side)) < SMALL_BYTES
 
 
 def _addresses_in_common(one: Connection, two: Connection) -> bool:
@@ -271,3 +356,10 @@ def _vantage(capture: ConnectionSource, number: int) -> Vantage:
         payload[direction] = without_blanked(payload[direction])
     was_set_back = packets is not recorded or is_clock_set_back(recorded)
     return Vantage(capture.path, capture.connections[number], packets, payload, was_set_back)
+
+
+def _packets(capture: ConnectionSource, numbers: Sequence[int]) -> Sequence[int] | Int64Array:
+    """Packets of some connections."""
+    if isinstance(capture, Capture):
+        return capture.packet_counts(numbers)
+    return [capture.connections[number].packets for number in numbers]

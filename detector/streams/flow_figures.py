@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
-
-import numpy as np
 
 from detector.pair import Vantage
-from pepscope.captures.packets import Direction
+from detector.streams.summaries import Summaries
 from pepscope.results.verdicts import FloatArray
+
+#: Fields that are true or not.
+_TRUTHS = frozenset({"sack_permitted", "timestamps", "options_captured"})
 
 
 class FlowFigures:
@@ -19,13 +19,8 @@ class FlowFigures:
     """
 
     def __init__(self, vantages: Sequence[Vantage], *names: str) -> None:
-        fields = attrgetter(*names)
-        rows = [
-            [fields(vantage.connection.up) for vantage in vantages],
-            [fields(vantage.connection.down) for vantage in vantages],
-        ]
-        figures = np.array(rows, np.float64).reshape(len(Direction), len(vantages), len(names))
-        self._of = {name: figures[:, :, place] for place, name in enumerate(names)}
+        summaries = Summaries(vantages)
+        self._of = {name: summaries.truths(name) if name in _TRUTHS else summaries.figures(name) for name in names}
 
     def __getitem__(self, name: str) -> FloatArray:
         return self._of[name]

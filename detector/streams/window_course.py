@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from detector.pair import Pair, Vantage
+from detector.streams.summaries import Summaries
 from pepscope import _core
 from pepscope._core import WindowCourse as WindowCourse
-from pepscope.captures.connections import MissingPackets
+from pepscope.captures.connections import MISSING_PACKETS, MissingPackets
 from pepscope.captures.packets import Direction, PacketColumns
+from pepscope.results.evidence.columns import BoolArray
 
 #: A window is shut below this share of its largest value, and open again above the other.
 SHUT_SHARE = 0.05
@@ -25,6 +29,15 @@ def window_captured(vantage: Vantage, direction: Direction) -> bool:
     because none was seen."""
     flow = vantage.flow(direction)
     return flow.packets > 0 and flow.missing_packets not in (MissingPackets.ALL, MissingPackets.PURE_ACKNOWLEDGEMENTS)
+
+
+def windows_captured(summaries: Summaries, direction: Direction) -> BoolArray:
+    """`window_captured` of many vantages."""
+    missing = summaries.of_flow(direction, "missing_packets")
+    return (summaries.of_flow(direction, "packets") > 0) & ~np.isin(missing, _WITHOUT_WINDOWS)
+
+
+_WITHOUT_WINDOWS = [MISSING_PACKETS.index(kind) for kind in (MissingPackets.ALL, MissingPackets.PURE_ACKNOWLEDGEMENTS)]
 
 
 def window_course(packets: PacketColumns, direction: Direction) -> WindowCourse:

@@ -6,7 +6,16 @@ way round. The same holds for data and their acknowledgements. Hop limits count 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+
+from detector.streams.known import are_known
+from detector.streams.summaries import Summaries
 from pepscope.captures.connections import Connection
+from pepscope.captures.packets import Int64Array
+from pepscope.results.evidence.columns import BoolArray
+from pepscope.results.verdicts import FloatArray
 
 #: What a nearness is worth by what it was read from.
 FROM_HANDSHAKE, FROM_ROUND_TRIPS, FROM_HOP_LIMITS, FROM_ONE_ROUND_TRIP = 3.0, 2.0, 1.0, 0.5
@@ -55,6 +64,36 @@ def first_is_client_side(first: Connection, second: Connection) -> float:
     if worth == 0.0 or near_first == near_second:
         return (near_first - 0.5) * worth_first - (near_second - 0.5) * worth_second
     return (near_first - near_second) * worth
+
+
+def first_are_client_sides(
+    first: Summaries, second: Summaries, connections: Callable[[int], tuple[Connection, Connection]]
+) -> tuple[FloatArray, BoolArray]:
+    """`first_is_client_side` of many connections, and of which both are timed.
+
+    `connections` gives those of a row, of which few are asked for: handshakes say it of most.
+    """
+    known, shares = zip(*map(handshake_nearness, (first, second)), strict=True)
+    by_handshake = known[0] & known[1]
+    own = (shares[0] - shares[1]) * FROM_HANDSHAKE
+    timed = by_handshake.copy()
+    for row in np.flatnonzero(~by_handshake).tolist():
+        one, two = connections(row)
+        own[row], timed[row] = first_is_client_side(one, two), is_timed(one) and is_timed(two)
+    return own, timed
+
+
+def handshake_nearness(side: Summaries) -> tuple[BoolArray, FloatArray]:
+    """Of which connections the handshake says how near the client is, and how near: `client_nearness` of these."""
+    far, near = side.numbers("handshake_syn_ack_ns"), side.numbers("handshake_ack_ns")
+    return are_known(far, near) & ~side.are("side_guessed"), _shares(far, near)
+
+
+def _shares(far: Int64Array, near: Int64Array) -> FloatArray:
+    """`_share` of many."""
+    far, near = np.maximum(far, 0), np.maximum(near, 0)
+    both = far + near
+    return np.where(both > 0, far / np.maximum(both, 1), 0.5)
 
 
 def _by_equal_gaps(first: Connection, second: Connection) -> float:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from detector.pair import Pair, Vantage
+from detector.streams.summaries import COMPLETE, Summaries
 from pepscope.captures.connections import MissingPackets
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, PayloadSample
+from pepscope.results.evidence.columns import BoolArray
 
 _LACKS = {
     MissingPackets.ALL: "no packets",
@@ -34,6 +40,16 @@ def missing_packets(pair: Pair) -> str:
         if (kind := vantage.flow(direction).missing_packets) is not MissingPackets.NONE
     ]
     return f"Not captured, so not compared: {'; '.join(lacking)}." if lacking else ""
+
+
+def lack_packets(pairs: Sequence[Pair]) -> BoolArray:
+    """Of which pairs `missing_packets` says something."""
+    lacking = np.zeros(len(pairs), np.bool_)
+    for side in (0, -1):
+        summaries = Summaries([pair.vantages[side] for pair in pairs])
+        for direction in DIRECTIONS:
+            lacking |= summaries.of_flow(direction, "missing_packets") != COMPLETE
+    return lacking
 
 
 def cut_options(pair: Pair) -> str:

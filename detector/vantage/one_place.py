@@ -17,10 +17,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from detector.pair import Pair, Vantage
+from detector.streams.sides import Sides
 from pepscope import _core
 from pepscope.captures.connections import Connection
+from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction
+from pepscope.results.evidence.columns import BoolArray
 
 #: Time stamps are rounded to at least this by common formats and tools (pcap in microseconds).
 FORMAT_RESOLUTION_NS = 1_000
@@ -79,6 +84,16 @@ def packets_in_common(pair: Pair, one: Vantage, two: Vantage) -> _core.CommonPac
     """
     up, down = (pair.alignment[direction].shift_bytes for direction in Direction)
     return _core.common_packets(one.packets, two.packets, (up, down), FORMAT_RESOLUTION_NS, COARSEST_NS, ODD_SHARE)
+
+
+def may_be_one_place(sides: Sides) -> BoolArray:
+    """Of which connections the summaries allow that both captures were taken at one place."""
+    allowed = np.ones(len(sides), np.bool_)
+    for direction in DIRECTIONS:
+        ttl = [side.of_flow(direction, "ttl") for side in (sides.client, sides.server)]
+        packets = [side.of_flow(direction, "packets") for side in (sides.client, sides.server)]
+        allowed &= (ttl[0] == ttl[1]) | (packets[0] == 0) | (packets[1] == 0)
+    return allowed
 
 
 def _may_be(one: Connection, two: Connection) -> bool:

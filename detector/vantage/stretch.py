@@ -13,11 +13,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from detector.pair import Pair
-from detector.streams.known import UNKNOWN, are_known, column, least_known, seconds
+from detector.streams.known import UNKNOWN, are_known, least_known, seconds
+from detector.streams.sides import Sides
+from detector.streams.summaries import Summaries
 from detector.vantage.capture_sides import INITIAL_HOP_LIMITS
 from detector.vantage.one_place import OnePlace
 from pepscope import _core
-from pepscope.captures.connections import Connection
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.pairs.stretch import APART, ONE_PLACE, UNKNOWN_HOPS, StretchRows
@@ -28,27 +29,22 @@ def stretches_of(pairs: Sequence[Pair], places: Sequence[OnePlace | None]) -> St
 
     `places`: whether they were taken at one place.
     """
-    both = [
-        (row, client, server)
-        for row, pair in enumerate(pairs)
-        if (client := pair.client_side) is not None and (server := pair.server_side) is not None
-    ]
-    if not both:
+    sides = Sides.of(pairs)
+    if not len(sides):
         return StretchRows.unknown(len(pairs))
-    rows = np.array([row for row, _, _ in both], np.int64)
-    near, far = [each.connection for _, each, _ in both], [each.connection for _, _, each in both]
+    rows, near, far = sides.rows, sides.client, sides.server
     # The most frequent one counts: a middlebox that answers handshakes in a host's stead uses its own.
-    at_client = _core.hop_limits([each.packets for _, each, _ in both])
-    at_server = _core.hop_limits([each.packets for _, _, each in both])
+    at_client = _core.hop_limits([each.packets for each in sides.clients])
+    at_server = _core.hop_limits([each.packets for each in sides.servers])
     same_handshake = _same_handshake(near, far)
-    answered_near, answered_far = (column([each.handshake_syn_ack_ns for each in side]) for side in (near, far))
+    answered_near, answered_far = (side.numbers("handshake_syn_ack_ns") for side in (near, far))
     between_ns = _difference(answered_near, answered_far, same_handshake)
     # Acknowledgements held back on purpose (Method 3) lengthen every answer of the receiver.
     held = np.array([pairs[row].options.ack_delay_s is not None for row in rows.tolist()], np.bool_)
     beyond_client_ns = least_known(
-        column([each.handshake_ack_ns for each in near]), column([each.down.round_trip_time_min_ns for each in near])
+        near.numbers("handshake_ack_ns"), near.of_flow(Direction.DOWN, "round_trip_time_min_ns")
     )
-    beyond_server_ns = least_known(answered_far, column([each.up.round_trip_time_min_ns for each in far]))
+    beyond_server_ns = least_known(answered_far, far.of_flow(Direction.UP, "round_trip_time_min_ns"))
     hops_between = _difference(at_client[Direction.UP], at_server[Direction.UP], same_handshake)
     found = StretchRows.unknown(len(pairs))
     found.place[rows] = [APART if places[row] is None else ONE_PLACE for row in rows.tolist()]
@@ -61,16 +57,10 @@ def stretches_of(pairs: Sequence[Pair], places: Sequence[OnePlace | None]) -> St
     return found
 
 
-def _same_handshake(near: Sequence[Connection], far: Sequence[Connection]) -> BoolArray:
+def _same_handshake(near: Summaries, far: Summaries) -> BoolArray:
     """Whether both captures show the same SYN."""
-    return np.array(
-        [
-            not (one.side_guessed or two.side_guessed)
-            and one.up.initial_sequence_number == two.up.initial_sequence_number
-            for one, two in zip(near, far, strict=True)
-        ],
-        np.bool_,
-    )
+    numbers = [side.of_flow(Direction.UP, "initial_sequence_number") for side in (near, far)]
+    return ~near.are("side_guessed") & ~far.are("side_guessed") & (numbers[0] == numbers[1])
 
 
 def _hops(hop_limits: Int64Array) -> Int64Array:

@@ -12,13 +12,13 @@ from detector.methods import methods
 from detector.methods.content import ContentFinding, EncryptionFinding
 from detector.methods.handshake import WithoutServerFinding
 from detector.pair import Pair
-from detector.vantage.not_captured import cut_options, missing_packets
+from detector.vantage.not_captured import cut_options, lack_packets, missing_packets
 from detector.vantage.one_place import OnePlace
 from detector.vantage.stretch import stretches_of
-from detector.verdict import shown as shown_as
 from detector.verdict.found import Found
 from detector.verdict.mispairing import allow_for_mispairing, are_doubtful
 from detector.verdict.posterior import weigh
+from detector.verdict.shown import Shown
 from detector.verdict.weighing import MAY_BE_LOCAL, Judgement, judge
 from pepscope.results.evidence.columns import BoolArray, EvidenceColumns, Int64Array
 from pepscope.results.finding import is_missing
@@ -83,21 +83,22 @@ def judge_columns(
     found = _found(observations)
     pairs = [observation.pair for observation in observations]
     shown = pairs if seen is None else seen
+    of_shown, of_judged = Shown(shown), Shown(pairs)
     stretches = stretches_of(shown, places or [None] * len(shown))
     doubtful = are_doubtful(pairs, found)
     verdicts = _verdicts(pairs, found, doubtful, stretches)
     rows = PairRows(
-        shown_as.vantage_rows(shown),
+        of_shown.vantage_rows(),
         [verdict for verdict, _ in _KINDS],
         verdicts.kind,
         [mechanism for _, mechanism in _KINDS],
         verdicts.probability,
         verdicts.reason_item,
         verdicts.texts,
-        shown_as.packets(shown),
-        shown_as.payload_bytes(pairs),
-        shown_as.lasted_ns(pairs) / 1e9,
-        np.array([pair.vantages[0].connection.first_time_ns for pair in pairs], np.int64),
+        of_shown.packets(),
+        of_judged.payload_bytes(),
+        of_judged.lasted_ns() / 1e9,
+        of_judged.started_ns(),
         np.array([pair.pairing_confidence for pair in shown], np.float64),
         [pair.pairing_ground for pair in shown],
         stretches,
@@ -116,7 +117,7 @@ def _verdicts(pairs: Sequence[Pair], found: Found, doubtful: BoolArray, stretche
         np.where(regular, weighed.for_end, weighed.same_data),
         {},
     )
-    for row in np.flatnonzero(regular).tolist():
+    for row in np.flatnonzero(regular & lack_packets(pairs)).tolist():
         if lacking := missing_packets(pairs[row]):
             made.texts[row] = lacking
     for row in np.flatnonzero(only_pass_data).tolist():

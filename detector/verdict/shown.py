@@ -2,47 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from detector.pair import Pair
-from pepscope.captures.connections import Connection
-from pepscope.captures.packets import Int64Array
+from detector.streams.summaries import Summaries
+from pepscope.captures.packets import Direction, Int64Array
+from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.pairs.columns import VantageRows
 
 
-def vantage_rows(pairs: Sequence[Pair]) -> tuple[VantageRows, VantageRows]:
-    """Where connections were seen, client side first."""
-    names = [pair.names for pair in pairs]
-    return VantageRows.of([each[0] for each in names]), VantageRows.of(
-        [each[1] if each[1:] else None for each in names]
-    )
+@dataclass(frozen=True)
+class Shown:
+    """What is shown of connections that were seen at one or two vantage points in TCP."""
+
+    pairs: Sequence[Pair]
+
+    @cached_property
+    def _first(self) -> Summaries:
+        return Summaries([pair.vantages[0] for pair in self.pairs])
+
+    @cached_property
+    def _last(self) -> Summaries:
+        return Summaries([pair.vantages[-1] for pair in self.pairs])
+
+    @cached_property
+    def _are_alone(self) -> BoolArray:
+        return np.array([len(pair.vantages) == 1 for pair in self.pairs], np.bool_)
+
+    def vantage_rows(self) -> tuple[VantageRows, VantageRows]:
+        """Where connections were seen, client side first."""
+        if any(pair.datagram_leg is not None for pair in self.pairs):
+            names = [pair.names for pair in self.pairs]
+            second = [each[1] if each[1:] else None for each in names]
+            return VantageRows.of([each[0] for each in names]), VantageRows.of(second)
+        tcp, alone = ["tcp"] * len(self.pairs), self._are_alone.tolist()
+        first = VantageRows([pair.vantages[0].capture for pair in self.pairs], *self._first.end_points(), tcp)
+        captures = [None if one else pair.vantages[-1].capture for pair, one in zip(self.pairs, alone, strict=True)]
+        columns = ([*_unless(alone, texts)] for texts in (*self._last.end_points(), tcp))
+        return first, VantageRows(captures, *columns)
+
+    def packets(self) -> Int64Array:
+        """Packets at all vantage points."""
+        return self._over_vantages([each.numbers("packets") for each in (self._first, self._last)], np.add) + np.array(
+            [sum(pair.datagram_leg.flow.datagrams) if pair.datagram_leg else 0 for pair in self.pairs], np.int64
+        )
+
+    def payload_bytes(self) -> tuple[Int64Array, Int64Array]:
+        """What connections carried up and down, where more of it was seen."""
+        up, down = (
+            self._over_vantages([each.of_flow(way, "stream_bytes") for each in (self._first, self._last)], np.maximum)
+            for way in (Direction.UP, Direction.DOWN)
+        )
+        return up, down
+
+    def lasted_ns(self) -> Int64Array:
+        """From the first packet to the last, where that took longer."""
+        lasted = [each.numbers("last_time_ns") - each.numbers("first_time_ns") for each in (self._first, self._last)]
+        return self._over_vantages(lasted, np.maximum)
+
+    def started_ns(self) -> Int64Array:
+        """When connections began, by the first vantage point's clock."""
+        return self._first.numbers("first_time_ns")
+
+    def _over_vantages(self, numbers: Sequence[Int64Array], together: np.ufunc) -> Int64Array:
+        """A number of each vantage point's connection, and of two what both give together."""
+        first, last = numbers
+        return np.where(self._are_alone, first, together(first, last))
 
 
-def packets(pairs: Sequence[Pair]) -> Int64Array:
-    """Packets at all vantage points."""
-    return _over_vantages(pairs, lambda connection: connection.packets, np.add) + np.array(
-        [sum(pair.datagram_leg.flow.datagrams) if pair.datagram_leg else 0 for pair in pairs], np.int64
-    )
-
-
-def payload_bytes(pairs: Sequence[Pair]) -> tuple[Int64Array, Int64Array]:
-    """What connections carried up and down, where more of it was seen."""
-    return (
-        _over_vantages(pairs, lambda connection: connection.up.stream_bytes, np.maximum),
-        _over_vantages(pairs, lambda connection: connection.down.stream_bytes, np.maximum),
-    )
-
-
-def lasted_ns(pairs: Sequence[Pair]) -> Int64Array:
-    """From the first packet to the last, where that took longer."""
-    return _over_vantages(pairs, lambda connection: connection.last_time_ns - connection.first_time_ns, np.maximum)
-
-
-def _over_vantages(pairs: Sequence[Pair], number: Callable[[Connection], int], together: np.ufunc) -> Int64Array:
-    """A number of each vantage point's connection, and of two what both give together."""
-    vantages = [pair.vantages for pair in pairs]
-    first, last = (np.array([number(each[place].connection) for each in vantages], np.int64) for place in (0, -1))
-    is_alone = np.array([len(each) == 1 for each in vantages], np.bool_)
-    return np.where(is_alone, first, together(first, last))
+def _unless(alone: Sequence[bool], texts: Sequence[str]) -> Sequence[str]:
+    return ["" if one else text for one, text in zip(alone, texts, strict=True)]

@@ -14,7 +14,8 @@ from detector.pairing.absence import Absence
 from detector.pairing.captures import PairedCaptures
 from detector.pairing.match import Match
 from detector.pairing.rivals import RivalJudge
-from detector.vantage.one_place import one_place
+from detector.streams.sides import Sides
+from detector.vantage.one_place import may_be_one_place, one_place
 from detector.verdict.judging import judge_columns
 from detector.verdict.mispairing import is_doubtful
 from pepscope.captures.packets import Int64Array
@@ -39,38 +40,40 @@ class Loaded(Struct, frozen=True):
         """Whether it must be judged with the connections that it might belong to instead."""
         return bool(self.match.rivals) and self.observation.absent is None and self.observation.place is None
 
-    @property
-    def packets(self) -> int:
-        """Packets in memory."""
-        earlier = self.observation.absent.earlier if self.observation.absent else ()
-        apart = () if self.observation.pair is self.pair else (self.observation.pair,)
-        return sum(vantage.connection.packets for pair in (self.pair, *apart, *earlier) for vantage in pair.vantages)
-
 
 def loaded_together(
     first_path: str, paired: PairedCaptures, absence: Absence | None, numbers: Sequence[int]
 ) -> Iterator[list[Loaded]]:
     """The connections to judge together, so many at a time that their packets take little memory."""
-    together, packets = list[Loaded](), 0
-    for number in numbers:
-        match = paired.matches[number]
-        pair = paired.pair(match)
-        together.append(Loaded(match, pair, _observation(first_path, paired, match, pair, absence)))
-        packets += together[-1].packets
-        if packets >= _PACKETS_TOGETHER:
-            yield together
-            together, packets = [], 0
-    if together:
-        yield together
+    for matches in _batches(paired, [paired.matches[number] for number in numbers]):
+        pairs = paired.pairs(matches)
+        sides, may_be_one = Sides.of(pairs), np.zeros(len(pairs), np.bool_)
+        may_be_one[sides.rows] = may_be_one_place(sides)
+        yield [
+            Loaded(match, pair, _observation(first_path, paired, match, pair, absence, may_be_one=may))
+            for match, pair, may in zip(matches, pairs, may_be_one.tolist(), strict=True)
+        ]
+
+
+def _batches(paired: PairedCaptures, matches: Sequence[Match]) -> Iterator[Sequence[Match]]:
+    """The matches in their order, a few at a time: as many as it takes for `_PACKETS_TOGETHER` packets."""
+    begin, before, total = 0, 0, 0
+    for place, count in enumerate(paired.packet_counts(matches).tolist()):
+        total += count
+        if total - before >= _PACKETS_TOGETHER:
+            yield matches[begin : place + 1]
+            begin, before = place + 1, total
+    if begin < len(matches):
+        yield matches[begin:]
 
 
 def _observation(
-    first_path: str, paired: PairedCaptures, match: Match, pair: Pair, absence: Absence | None
+    first_path: str, paired: PairedCaptures, match: Match, pair: Pair, absence: Absence | None, *, may_be_one: bool
 ) -> Observation:
     """The pair with the information of both captures; of captures taken at one place the one that holds more."""
     if absence is not None and len(pair.vantages) == 1 and pair.datagram_leg is None:
         return Observation(pair, absent=absence.of(match, pair), candidates=paired.encrypted_candidates(match))
-    place = None if pair.encrypted else one_place(pair)
+    place = one_place(pair) if may_be_one and not pair.encrypted else None
     if place is None:
         return Observation(pair)
     richer = max(pair.vantages, key=_held).capture

@@ -207,6 +207,25 @@ class Capture:
             self._latest = (connection_id, self._core.packet_columns(connection_id))
         return self._latest[1]
 
+    def summaries(
+        self, connection_ids: Sequence[int]
+    ) -> tuple[Mapping[str, npt.NDArray[Any]], tuple[list[str], list[str]], tuple[list[bytes], list[bytes]]]:
+        """Summaries of some connections as arrays named as in `connection_columns`, end points of their clients and
+        servers (`ip:port`), and the SYN's options up and down; a whole number that is `None` in the objects is -2**63
+        here."""
+        return self._core.summaries(connection_ids)
+
+    def packet_counts(self, connection_ids: Sequence[int]) -> npt.NDArray[np.int64]:
+        """How many packets some connections have."""
+        return self._core.packet_counts(connection_ids)
+
+    def load(
+        self, connection_ids: Sequence[int], least_fall_ns: int
+    ) -> list[tuple[PacketColumns, PayloadSample, PayloadSample, bool]]:
+        """Packets and payload (up and down) of some connections, and whether the times of each fall by more than this
+        from one packet to the next."""
+        return self._core.load(connection_ids, least_fall_ns)
+
     def frame_numbers(self, connection_id: int) -> npt.NDArray[np.int64]:
         """The frame of each packet of one connection, from 1 as Wireshark counts.
 

@@ -3,8 +3,9 @@
 use std::hint::black_box;
 use std::sync::Once;
 
-use numpy::{Element, IntoPyArray, PyArrayMethods};
-use pepscope_connections::{json, AnalysedCapture, DatagramFlow, DatagramSide, LookupError, Size};
+use numpy::{Element, IntoPyArray, PyArray1, PyArrayMethods};
+use pepscope_connections::{json, AnalysedCapture, ConnectionSummary, DatagramFlow, DatagramSide, LookupError, Size};
+use pepscope_evidence::clocks::timestamps;
 use pepscope_evidence::payload::sample;
 use pepscope_wire::{link_type_name, Tally};
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -191,7 +192,45 @@ impl Capture {
 
     /// Summaries of these connections as arrays.
     fn connection_columns<'py>(&self, py: Python<'py>, start: usize, stop: usize) -> PyResult<Bound<'py, PyDict>> {
-        self.analysed.with_summaries(start..stop, |found| summaries::columns(py, found)).map_err(raised)?
+        self.analysed.with_summaries(start..stop, |found| summaries::columns(py, found, NOT_SEEN)).map_err(raised)?
+    }
+
+    /// Summaries of some connections as arrays, -2**63 where a whole number was not seen, and their end points.
+    fn summaries<'py>(&self, py: Python<'py>, indices: Vec<usize>) -> PyResult<Summaries<'py>> {
+        let chosen = |found: &[ConnectionSummary<'_>]| {
+            let ends = found.iter().map(summaries::end_points).unzip();
+            let options = |octets: &[u8]| PyBytes::new(py, octets);
+            let options =
+                found.iter().map(|each| (options(each.up.syn_options), options(each.down.syn_options))).unzip();
+            Ok((summaries::columns(py, found, i64::MIN)?, ends, options))
+        };
+        self.analysed.with_summaries(indices.into_iter(), chosen).map_err(raised)?
+    }
+
+    /// Packets of some connections.
+    fn packet_counts<'py>(&self, py: Python<'py>, indices: Vec<usize>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let count = |found: &[ConnectionSummary<'_>]| found.iter().map(|each| each.packets as i64).collect::<Vec<_>>();
+        Ok(self.analysed.with_summaries(indices.into_iter(), count).map_err(raised)?.into_pyarray(py))
+    }
+
+    /// Packets and payload of some connections; of each whether its capture's clock fell by more than `least_fall_ns`.
+    fn load(&self, py: Python<'_>, indices: Vec<usize>, least_fall_ns: i64) -> PyResult<Vec<Loaded>> {
+        REUSE.call_once(let_freed_memory_be_reused);
+        let mut loaded = Vec::with_capacity(indices.len());
+        for index in indices {
+            let (columns, falls) = py
+                .detach(|| {
+                    self.analysed.with_packets(index, |packets, place| {
+                        let columns = packets.decode(place..place + 1);
+                        let falls = !timestamps::falls(&columns.time_ns, least_fall_ns).is_empty();
+                        (columns, falls)
+                    })
+                })
+                .map_err(raised)?;
+            let (up, down) = self.payload(py, index)?;
+            loaded.push((PacketColumns::new(py, columns), up, down, falls));
+        }
+        Ok(loaded)
     }
 
     /// JSON objects of these connections with commas between them.
@@ -294,6 +333,15 @@ impl Capture {
         Ok((up.into(), down.into()))
     }
 }
+
+/// Packets, payload up and down, and whether the clock fell.
+type Loaded = (PacketColumns, PayloadSample, PayloadSample, bool);
+/// Columns, end points of clients and of servers, and options of SYNs up and down.
+type Summaries<'py> = (Bound<'py, PyDict>, (Vec<String>, Vec<String>), (Octets<'py>, Octets<'py>));
+type Octets<'py> = Vec<Bound<'py, PyBytes>>;
+
+/// Stands for a whole number that was not seen in the columns of all connections.
+const NOT_SEEN: i64 = -1;
 
 /// As Wireshark counts.
 fn frame_number(frame_index: u64) -> i64 {

@@ -78,9 +78,9 @@ mod _core {
         CommonPackets, TransferSpans,
     };
     #[pymodule_export]
-    use crate::pair_segments::{align_segments, segment_counts, PairSegments};
+    use crate::pair_segments::{align_all_segments, align_segments, segment_counts, PairSegments};
     #[pymodule_export]
-    use crate::payload::{compare_payload, PayloadSample};
+    use crate::payload::{compare_payload, compare_payloads, same_openings, PayloadSample};
     #[pymodule_export]
     use crate::payload_fingerprints::{fingerprints, sketch, vote, voted_shifts};
     #[pymodule_export]

@@ -1,7 +1,7 @@
 //! Segments of a connection at two capture points: packet columns in, counts out.
 
 use numpy::ndarray::Array2;
-use numpy::IntoPyArray;
+use numpy::{IntoPyArray, PyReadonlyArray2};
 use pepscope_evidence::segments::columns::{Sampling, Vantage};
 use pepscope_evidence::segments::pair::{self, KnownOffsets, Limits};
 use pepscope_evidence::segments::{agreement, places};
@@ -40,6 +40,61 @@ pub(crate) fn align_segments(
     let known = KnownOffsets { shifts, supported };
     let aligned = py.detach(|| pepscope_evidence::segments::pair::PairSegments::align(&client, &server, known, limits));
     Ok(aligned.map(|segments| PairSegments { segments }))
+}
+
+/// Numbers up and down (rows) of many connections, -2**63 where one is not known.
+type TwoRows<'py> = PyReadonlyArray2<'py, i64>;
+
+/// The same for many connections: of each vantage packets, powers of two and times of resets as two rows; of the
+/// connections shifts and whether they are supported, also as two rows.
+#[pyfunction]
+#[pyo3(signature = (
+    clients, servers, *, shifts, supported, sampled_every, fewest_sampled, fewest_joined, copies, majority
+))]
+#[expect(clippy::too_many_arguments, reason = "two captures, what is known of them, and the limits")]
+pub(crate) fn align_all_segments(
+    py: Python<'_>,
+    clients: (Vec<PacketArrays<'_>>, TwoRows<'_>, TwoRows<'_>),
+    servers: (Vec<PacketArrays<'_>>, TwoRows<'_>, TwoRows<'_>),
+    shifts: TwoRows<'_>,
+    supported: PyReadonlyArray2<'_, bool>,
+    sampled_every: Vec<u64>,
+    fewest_sampled: usize,
+    fewest_joined: usize,
+    copies: usize,
+    majority: f64,
+) -> PyResult<Vec<Option<PairSegments>>> {
+    let count = sampled_every.len();
+    let (shifts, supported) = (shifts.as_array(), supported.as_array());
+    let tables = [&clients.1, &clients.2, &servers.1, &servers.2].map(PyReadonlyArray2::as_array);
+    let is_even = tables.iter().chain([&shifts]).all(|table| table.dim() == (2, count));
+    if !is_even || supported.dim() != (2, count) || clients.0.len() != count || servers.0.len() != count {
+        return Err(PyValueError::new_err("the columns differ in length"));
+    }
+    let known = |time_ns: i64| (time_ns != i64::MIN).then_some(time_ns);
+    let mut found = Vec::with_capacity(count);
+    for (row, &every) in sampled_every.iter().enumerate() {
+        let two = |table: usize| [0, 1].map(|way| tables[table][[way, row]]);
+        let client = Vantage {
+            packets: clients.0[row].columns()?,
+            window_shifts: two(0).map(|power| u32::try_from(power).unwrap_or_default()),
+            reset_times_ns: two(1).map(known),
+        };
+        let server = Vantage {
+            packets: servers.0[row].columns()?,
+            window_shifts: two(2).map(|power| u32::try_from(power).unwrap_or_default()),
+            reset_times_ns: two(3).map(known),
+        };
+        let sampling = Sampling { every, fewest: fewest_sampled };
+        let limits = Limits { sampling, fewest_joined, copies, majority };
+        let offsets = KnownOffsets {
+            shifts: [0, 1].map(|way| shifts[[way, row]]),
+            supported: [0, 1].map(|way| supported[[way, row]]),
+        };
+        let aligned = py.detach(|| pair::PairSegments::align(&client, &server, offsets, limits));
+        found.push(aligned.map(|segments| PairSegments { segments }));
+    }
+    Ok(found)
 }
 
 fn vantage<'a>((packets, window_shifts, reset_times_ns): &'a VantageArrays<'_>) -> PyResult<Vantage<'a>> {

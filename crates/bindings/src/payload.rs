@@ -1,5 +1,6 @@
 //! Captured payload of streams for Python.
 
+use numpy::{IntoPyArray, PyArray1};
 use pepscope_evidence::payload::{agreement, sample};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -93,4 +94,37 @@ pub(crate) fn compare_payload(
 ) -> (usize, usize) {
     let found = py.detach(|| agreement::compare(&left.sample, &right.sample, shift, most, overlap_bytes));
     (found.compared, found.agreed)
+}
+
+/// The same with no shift for many streams, as arrays.
+#[pyfunction]
+pub(crate) fn compare_payloads<'py>(
+    py: Python<'py>,
+    left: Vec<PyRef<'py, PayloadSample>>,
+    right: Vec<PyRef<'py, PayloadSample>>,
+    most: usize,
+    overlap_bytes: usize,
+) -> PyResult<(Int64s<'py>, Int64s<'py>)> {
+    if left.len() != right.len() {
+        return Err(PyValueError::new_err("the columns differ in length"));
+    }
+    let compare = |(left, right): (&PyRef<'_, PayloadSample>, &PyRef<'_, PayloadSample>)| {
+        let found = agreement::compare(&left.sample, &right.sample, 0, most, overlap_bytes);
+        (found.compared as i64, found.agreed as i64)
+    };
+    let (compared, agreed): (Vec<i64>, Vec<i64>) = left.iter().zip(&right).map(compare).unzip();
+    Ok((compared.into_pyarray(py), agreed.into_pyarray(py)))
+}
+
+type Int64s<'py> = Bound<'py, PyArray1<i64>>;
+
+/// Of which streams both captures hold the same first bytes, or neither holds any.
+#[pyfunction]
+pub(crate) fn same_openings<'py>(
+    py: Python<'py>,
+    left: Vec<PyRef<'py, PayloadSample>>,
+    right: Vec<PyRef<'py, PayloadSample>>,
+) -> Bound<'py, PyArray1<bool>> {
+    let same = left.iter().zip(&right).map(|(left, right)| left.sample.opening() == right.sample.opening());
+    PyArray1::from_iter(py, same)
 }

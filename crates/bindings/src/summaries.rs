@@ -8,24 +8,24 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::IntoPyObjectExt;
 
-/// A value in a column of NumPy's; -1 and NaN stand for what was not seen.
+/// A value in a column of NumPy's; `unseen` and NaN stand for what was not seen.
 trait Cell {
     type Stored: Element;
-    fn stored(self) -> Self::Stored;
+    fn stored(self, unseen: i64) -> Self::Stored;
 }
 
 macro_rules! integer_cell {
     ($($kind:ty),*) => {$(
         impl Cell for $kind {
             type Stored = i64;
-            fn stored(self) -> i64 {
+            fn stored(self, _: i64) -> i64 {
                 i64::try_from(self).unwrap_or(i64::MAX)
             }
         }
         impl Cell for Option<$kind> {
             type Stored = i64;
-            fn stored(self) -> i64 {
-                self.map_or(-1, Cell::stored)
+            fn stored(self, unseen: i64) -> i64 {
+                self.map_or(unseen, |value| value.stored(unseen))
             }
         }
     )*};
@@ -34,14 +34,14 @@ integer_cell!(u8, u16, u32, u64, i64);
 
 impl Cell for bool {
     type Stored = bool;
-    fn stored(self) -> bool {
+    fn stored(self, _: i64) -> bool {
         self
     }
 }
 
 impl Cell for Option<f64> {
     type Stored = f64;
-    fn stored(self) -> f64 {
+    fn stored(self, _: i64) -> f64 {
         self.unwrap_or(f64::NAN)
     }
 }
@@ -49,10 +49,10 @@ impl Cell for Option<f64> {
 fn add_column<'py, T: Cell>(
     columns: &Bound<'py, PyDict>,
     name: &str,
-    summaries: &[ConnectionSummary<'_>],
+    (summaries, unseen): (&[ConnectionSummary<'_>], i64),
     value: impl Fn(&ConnectionSummary<'_>) -> T,
 ) -> PyResult<()> {
-    let stored: Vec<T::Stored> = summaries.iter().map(|summary| value(summary).stored()).collect();
+    let stored: Vec<T::Stored> = summaries.iter().map(|summary| value(summary).stored(unseen)).collect();
     columns.set_item(name, stored.into_pyarray(columns.py()))
 }
 
@@ -84,28 +84,50 @@ fn missing_code(missing: MissingPackets) -> u8 {
 }
 
 /// One array a field, in the order of the summaries.
-pub(crate) fn columns<'py>(py: Python<'py>, summaries: &[ConnectionSummary<'_>]) -> PyResult<Bound<'py, PyDict>> {
+/// `unseen` stands for whole numbers that were not seen.
+pub(crate) fn columns<'py>(
+    py: Python<'py>,
+    summaries: &[ConnectionSummary<'_>],
+    unseen: i64,
+) -> PyResult<Bound<'py, PyDict>> {
     let columns = PyDict::new(py);
     add_addresses(&columns, "client_address", summaries, |summary| summary.client_address)?;
     add_addresses(&columns, "server_address", summaries, |summary| summary.server_address)?;
     macro_rules! connection_columns {
         ($($field:ident),*) => {
-            $(add_column(&columns, stringify!($field), summaries, |summary| summary.$field)?;)*
+            $(add_column(&columns, stringify!($field), (summaries, unseen), |summary| summary.$field)?;)*
         };
     }
     for_each_connection_field!(connection_columns);
-    add_column(&columns, "close", summaries, |summary| close_code(summary.close))?;
-    add_column(&columns, "tunnel", summaries, |summary| summary.tunnel as u8)?;
+    add_column(&columns, "close", (summaries, unseen), |summary| close_code(summary.close))?;
+    add_column(&columns, "tunnel", (summaries, unseen), |summary| summary.tunnel as u8)?;
     macro_rules! flow_columns {
         ($($field:ident),*) => {
-            $(add_column(&columns, concat!("up_", stringify!($field)), summaries, |summary| summary.up.$field)?;)*
-            $(add_column(&columns, concat!("down_", stringify!($field)), summaries, |summary| summary.down.$field)?;)*
+            $(add_column(&columns, concat!("up_", stringify!($field)), (summaries, unseen), |summary| summary.up.$field)?;)*
+            $(add_column(&columns, concat!("down_", stringify!($field)), (summaries, unseen), |summary| summary.down.$field)?;)*
         };
     }
     for_each_flow_field!(flow_columns);
-    add_column(&columns, "up_missing_packets", summaries, |summary| missing_code(summary.up.missing_packets))?;
-    add_column(&columns, "down_missing_packets", summaries, |summary| missing_code(summary.down.missing_packets))?;
+    add_column(&columns, "up_missing_packets", (summaries, unseen), |summary| {
+        missing_code(summary.up.missing_packets)
+    })?;
+    add_column(&columns, "down_missing_packets", (summaries, unseen), |summary| {
+        missing_code(summary.down.missing_packets)
+    })?;
     Ok(columns)
+}
+
+/// Client and server as `ip:port`, IPv6 in brackets.
+pub(crate) fn end_points(summary: &ConnectionSummary<'_>) -> (String, String) {
+    let end_point = |address, port: u16| {
+        let address = address_text(address, summary.ip_version);
+        if address.contains(':') {
+            format!("[{address}]:{port}")
+        } else {
+            format!("{address}:{port}")
+        }
+    };
+    (end_point(summary.client_address, summary.client_port), end_point(summary.server_address, summary.server_port))
 }
 
 /// Values of a summary in the order of its fields in `pepscope.captures.connections`.

@@ -131,18 +131,18 @@ impl AnalysedCapture {
     /// Hands the summaries of these connections to `act`.
     pub fn with_summaries<T>(
         &self,
-        range: Range<usize>,
+        indices: impl Iterator<Item = usize> + Clone,
         act: impl FnOnce(&[ConnectionSummary<'_>]) -> T,
     ) -> Result<T, LookupError> {
-        let no_connection = || self.no_connection(range.end.saturating_sub(1));
+        let no_connection = || self.no_connection(indices.clone().max().unwrap_or_default());
         match &self.summaries {
             Summaries::InMemory(connections) => {
-                let found: Option<Vec<_>> = range.clone().map(|index| connections.summary(index)).collect();
+                let found: Option<Vec<_>> = indices.clone().map(|index| connections.summary(index)).collect();
                 Ok(act(&found.ok_or_else(no_connection)?))
             }
             Summaries::InFile(stored) => {
                 let bytes: Option<Vec<Vec<u8>>> =
-                    range.clone().map(|index| stored.bytes(index)).collect::<Result<_, _>>()?;
+                    indices.clone().map(|index| stored.bytes(index)).collect::<Result<_, _>>()?;
                 let bytes = bytes.ok_or_else(no_connection)?;
                 let summaries: Result<Vec<_>, _> = bytes.iter().map(|bytes| stored.decode(bytes)).collect();
                 Ok(act(&summaries?))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,13 @@ import numpy.typing as npt
 
 from detector.clocks.clouds import FlowClouds, larger
 from detector.clocks.early_acks import ahead_of_receiver, violations
-from detector.clocks.handshake_path import handshake_round_trip_ns
+from detector.clocks.handshake_path import handshake_round_trips_ns, legs_ns
 from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockRelation
 from detector.method import Context
 from detector.options import ClockMode
 from detector.pair import Pair
-from detector.streams.known import UNKNOWN, are_known, column, seconds
+from detector.streams.known import UNKNOWN, are_known, seconds
+from detector.streams.sides import Sides
 from pepscope import _core
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray, Figure
@@ -73,7 +74,7 @@ class Measured:
         ]
         pairs = [pair for _, pair, _, _ in chosen]
         flows, clocks = [flow for _, _, flow, _ in chosen], [clock for *_, clock in chosen]
-        path_ns = column([handshake_round_trip_ns(pair, flow.direction) for _, pair, flow, _ in chosen])
+        sides, is_up = Sides.of(pairs), np.array([flow.direction is Direction.UP for flow in flows], np.bool_)
         violating, timed = violations(flows, clocks)
         ahead, compared = ahead_of_receiver(flows, clocks)
         return cls(
@@ -83,8 +84,8 @@ class Measured:
             clocks,
             _core.flow_numbers([flow.times for flow in flows]),
             _ticks_s(pairs),
-            seconds(column([_handshake_ns(pair, flow.direction) for _, pair, flow, _ in chosen])),
-            path_ns,
+            seconds(_by_direction(is_up, lambda way: legs_ns(sides.sender(way), way)[0])),
+            _by_direction(is_up, lambda way: handshake_round_trips_ns(sides, way)),
             violating,
             timed,
             ahead,
@@ -157,13 +158,9 @@ def finite(values: FloatArray) -> list[Number]:
     return [value if known else None for value, known in zip(values.tolist(), is_finite.tolist(), strict=True)]
 
 
-def _handshake_ns(pair: Pair, direction: Direction) -> int | None:
-    """The handshake's round trip at the sender of `direction`'s data; None where its capture lacks it."""
-    sender = pair.sender(direction)
-    if sender is None:
-        return None
-    connection = sender.connection
-    return connection.handshake_syn_ack_ns if direction is Direction.UP else connection.handshake_ack_ns
+def _by_direction(is_up: BoolArray, number: Callable[[Direction], Int64Array]) -> Int64Array:
+    """A number of the larger flow of each connection: the handshake's round trip at the sender of its data, say."""
+    return np.where(is_up, number(Direction.UP), number(Direction.DOWN))
 
 
 def _ticks_s(pairs: Sequence[Pair]) -> FloatArray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from operator import attrgetter
 
 import numpy as np
 
@@ -22,10 +21,12 @@ from detector.methods.content.stream_heads import (
 from detector.pair import Pair, StreamAlignment, Vantage
 from detector.pairing.alignment import compare
 from detector.streams.known import UNKNOWN, are_known
+from detector.streams.sides import Sides
+from detector.streams.summaries import Summaries
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
-from pepscope.captures.packets import Direction, Int64Array
-from pepscope.results.evidence.columns import EvidenceColumns, Figure, Words, evidence_where
+from pepscope.captures.packets import Direction, Int64Array, PayloadSample
+from pepscope.results.evidence.columns import BoolArray, EvidenceColumns, Figure, Words, evidence_where
 from pepscope.results.transfer_findings import TransferFinding
 from pepscope.results.verdicts import Evidence, Number
 
@@ -45,31 +46,44 @@ Head = tuple[bytes | None, bytes | None]
 
 def examine(context: Context) -> Findings:
     """Compare bytes and sizes of both streams; nothing where another part of this method reports the missing stream."""
-    both = [
-        (row, observation.pair, client, server)
-        for row, observation in enumerate(context.observations)
-        if (client := observation.pair.client_side) is not None and (server := observation.pair.server_side) is not None
-    ]
-    clients, servers = [client for _, _, client, _ in both], [server for *_, server in both]
-    grown = size_changes(clients, servers)
+    sides = context.sides
+    grown = size_changes(sides.clients, sides.servers)
     changes = [[None if size == UNKNOWN else size for size in way] for way in grown.tolist()]
     evidence: dict[int, Evidence] = {
         row: _no_counterpart()
         for row, observation in enumerate(context.observations)
         if len(observation.pair.vantages) < 2 and observation.absent is None and observation.place is None
     }
-    alike = []
-    for place, (row, pair, client, server) in enumerate(both):
+    are_alike = _are_alike(sides, grown)
+    for place in np.flatnonzero(~are_alike).tolist():
         grown_up, grown_down = changes[0][place], changes[1][place]
+        pair, client, server = sides.pairs[place], sides.clients[place], sides.servers[place]
         found = _changed_content(pair, client, server, (grown_up, grown_down))
         if found is None:
-            alike.append(place)
+            are_alike[place] = True
         else:
-            evidence[row] = found
-    rows = np.array([both[place][0] for place in alike], np.int64)
-    compared = _sizes([both[place][1] for place in alike])
-    columns = [part.at(rows) for part in compared]
+            evidence[int(sides.rows[place])] = found
+    compared = _sizes(sides, np.flatnonzero(are_alike))
+    columns = [part.at(sides.rows[are_alike]) for part in compared]
     return Findings.of_rows(len(context.observations), evidence, columns)
+
+
+def _are_alike(sides: Sides, grown_bytes: Int64Array) -> BoolArray:
+    """Of which connections nothing can be found to differ: streams of one size that begin alike, by as much as was
+    compared."""
+    alike = np.isin(grown_bytes, (0, UNKNOWN)).all(axis=0)
+    for direction in DIRECTIONS:
+        aligned = sides.aligned(direction)
+        payload = (
+            [vantage.payload.get(direction) or _NOTHING for vantage in side] for side in (sides.clients, sides.servers)
+        )
+        sizes = (side.of_flow(direction, "stream_bytes") for side in (sides.client, sides.server))
+        alike &= np.equal(*sizes) & _core.same_openings(*payload)
+        alike &= (aligned.compared < FEWEST_PIECES) | (aligned.matched >= OTHER_SHARE)
+    return alike
+
+
+_NOTHING = PayloadSample((), ())
 
 
 @cache
@@ -83,21 +97,19 @@ _NOTHING_COMPARED = Words("The captures hold no payload to compare.")
 _ALIKE = Words("Bytes and sizes are the same at both ends, as a relay leaves them too.")
 
 
-def _sizes(pairs: Sequence[Pair]) -> list[EvidenceColumns]:
-    """The evidence on pairs of which neither bytes nor sizes are shown to differ."""
+def _sizes(sides: Sides, places: Int64Array) -> list[EvidenceColumns]:
+    """The evidence on connections of which neither bytes nor sizes are shown to differ."""
     figures: list[Figure] = []
-    total = np.zeros(len(pairs), np.int64)
+    total = np.zeros(len(places), np.int64)
     for direction in DIRECTIONS:
-        name, flow = direction.name.lower(), attrgetter(f"connection.{direction.name.lower()}.stream_bytes")
-        aligned = [pair.alignment.get(direction) for pair in pairs]
-        known = np.array([alignment is not None for alignment in aligned], np.bool_)
-        compared = np.array([0 if alignment is None else alignment.compared for alignment in aligned], np.int64)
+        name, aligned = direction.name.lower(), sides.aligned(direction)
+        known, compared = aligned.is_known[places], aligned.compared[places]
         total += compared
         figures += [
-            Figure(f"{name}_client_side_bytes", [flow(pair.client_side) for pair in pairs]),
-            Figure(f"{name}_server_side_bytes", [flow(pair.server_side) for pair in pairs]),
+            Figure(f"{name}_client_side_bytes", sides.client.of_flow(direction, "stream_bytes")[places]),
+            Figure(f"{name}_server_side_bytes", sides.server.of_flow(direction, "stream_bytes")[places]),
             Figure(f"{name}_pieces_compared", compared, known),
-            Figure(f"{name}_pieces_equal", [alignment and alignment.matched for alignment in aligned], known),
+            Figure(f"{name}_pieces_equal", aligned.matched[places], known),
         ]
     return [
         *evidence_where(total == 0, NAME, ContentFinding.NO_PAYLOAD, figures, _NOTHING_COMPARED),
@@ -247,8 +259,6 @@ def size_changes(clients: Sequence[Vantage], servers: Sequence[Vantage]) -> Int6
 def _ends(vantages: Sequence[Vantage]) -> Int64Array:
     """Where FINs stand in streams up and down (rows) of which the beginning is known."""
     offsets = _core.fin_offsets([vantage.packets for vantage in vantages])
-    began = [
-        [vantage.flow(direction).initial_sequence_number is not None for vantage in vantages]
-        for direction in DIRECTIONS
-    ]
+    summaries = Summaries(vantages)
+    began = [summaries.of_flow(direction, "initial_sequence_number") != UNKNOWN for direction in DIRECTIONS]
     return np.where(began, offsets, UNKNOWN)

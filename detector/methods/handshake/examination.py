@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cache, lru_cache
+from itertools import repeat
 from typing import NamedTuple
+
+import numpy as np
 
 from detector.method import Context, Findings
 from detector.methods.handshake.changes import TABLE, Openings, changes, relay_nats
-from detector.methods.handshake.opening import Ends, Passed, passed
-from detector.pair import Pair, Vantage
-from detector.vantage.capture_sides import FROM_HANDSHAKE, client_nearness
+from detector.methods.handshake.opening import Ends, Passed, ends_of, passed
+from detector.streams.sides import Sides
+from detector.vantage.capture_sides import handshake_nearness
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction
+from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.finding import Finding, Weight, inapplicable, intact, split
 from pepscope.results.hypotheses import logistic
 from pepscope.results.verdicts import Evidence, Number
@@ -85,26 +89,24 @@ class _Shown(NamedTuple):
 
 def examine(context: Context) -> Findings:
     """Compare SYN and SYN-ACK as they left with what arrived."""
-    both = [
-        (row, observation.pair, client, server)
-        for row, observation in enumerate(context.observations)
-        if (client := observation.pair.client_side) is not None and (server := observation.pair.server_side) is not None
-    ]
+    sides = context.sides
     evidence: list[Evidence | None] = [_needs_second_capture()] * len(context.observations)
-    counts = _core.openings([each[2].packets for each in both], [each[3].packets for each in both])
+    counts = _core.openings([each.packets for each in sides.clients], [each.packets for each in sides.servers])
     names = tuple(counts)
-    ups, downs = (zip(*(column[way].tolist() for column in counts.values()), strict=True) for way in DIRECTIONS)
-    for (row, pair, client, server), up, down in zip(both, ups, downs, strict=True):
-        near, far = client.connection, server.connection
-        shown = _Shown(
-            (Ends.of(near.up, far.up), Ends.of(far.down, near.down)),
-            names,
-            (up, down),
-            near.ip_version == far.ip_version == _WITH_IP_IDS,
-            _sides_are_sure(pair, client, server),
-            pair.pairing_confidence,
-        )
-        evidence[row] = _compare(shown)
+    of_ways = (zip(*(column[way].tolist() for column in counts.values()), strict=True) for way in DIRECTIONS)
+    ends = (ends_of(sides.sender(way), sides.receiver(way), way) for way in DIRECTIONS)
+    versions = [side.numbers("ip_version") == _WITH_IP_IDS for side in (sides.client, sides.server)]
+    shown = zip(
+        zip(*ends, strict=True),
+        repeat(names),
+        zip(*of_ways, strict=True),
+        (versions[0] & versions[1]).tolist(),
+        _sides_are_sure(sides).tolist(),
+        [pair.pairing_confidence for pair in sides.pairs],
+        strict=False,
+    )
+    for row, each in zip(sides.rows.tolist(), shown, strict=True):
+        evidence[row] = _compare(_Shown._make(each))
     return Findings(evidence)
 
 
@@ -150,11 +152,12 @@ def _opened(shown: _Shown, *, swapped: bool) -> _Opened:
     return _Opened(tuple(openings), tuple(windows))
 
 
-def _sides_are_sure(pair: Pair, client: Vantage, server: Vantage) -> bool:
-    if pair.options.first_at_client is not None:
-        return True
-    near, far = client_nearness(client.connection), client_nearness(server.connection)
-    return min(near[1], far[1]) >= FROM_HANDSHAKE and near[0] - far[0] >= SURE_OF_SIDES
+def _sides_are_sure(sides: Sides) -> BoolArray:
+    """Whether the user or the handshake's times say which capture is nearer to the client."""
+    are_sure = np.array([pair.options.first_at_client is not None for pair in sides.pairs], np.bool_)
+    known, nearness = zip(*map(handshake_nearness, (sides.client, sides.server)), strict=True)
+    by_times = known[0] & known[1] & (nearness[0] - nearness[1] >= SURE_OF_SIDES)
+    return np.asarray(are_sure | by_times)
 
 
 def _judge(pairing_confidence: float, opened: _Opened, found: Mapping[str, str], nats: float) -> Evidence:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from pepscope.captures.connections import FlowSummary
+from detector.streams.known import are_known
+from detector.streams.summaries import Summaries
+from pepscope.captures.packets import Direction
 
 #: TCP option kinds (IANA registry); end of list and no-operation are padding.
 END_OF_LIST, PADDING = 0, 1
@@ -62,15 +64,22 @@ class Ends(NamedTuple):
     left: SynOptions | None
     arrived: SynOptions | None
 
-    @classmethod
-    def of(cls, left: FlowSummary, came: FlowSummary) -> Ends:
-        """The ends of a direction, by the captures at its sender and at its receiver."""
-        number, there = left.initial_sequence_number, came.initial_sequence_number
-        return cls(
-            None if number is None or there is None else number == there,
-            read_options(left.syn_options) if left.options_captured else None,
-            read_options(came.syn_options) if came.options_captured else None,
-        )
+
+def ends_of(left: Summaries, came: Summaries, direction: Direction) -> Iterator[Ends]:
+    """The ends of a direction in many connections, by the captures at its senders and at its receivers."""
+    number, there = (side.of_flow(direction, "initial_sequence_number") for side in (left, came))
+    is_known = are_known(number, there).tolist()
+    options = [_options(side, direction) for side in (left, came)]
+    for known, same, one, two in zip(is_known, (number == there).tolist(), *options, strict=True):
+        yield Ends(same if known else None, one, two)
+
+
+def _options(side: Summaries, direction: Direction) -> list[SynOptions | None]:
+    captured = side.are_of_flow(direction, "options_captured").tolist()
+    return [
+        read_options(octets) if whole else None
+        for octets, whole in zip(side.syn_options(direction), captured, strict=True)
+    ]
 
 
 def passed(ends: Ends, counts: Counts, has_ip_ids: bool, *, swapped: bool) -> Passed:

@@ -14,8 +14,8 @@ from detector.methods.identity.segment_counts import SegmentCounts, segment_coun
 from detector.methods.identity.segments import MOST_SKIPPED_IP_IDS
 from detector.pair import Pair, Vantage
 from detector.streams.flow_figures import FlowFigures
+from detector.streams.summaries import COMPLETE, Summaries
 from pepscope import _core
-from pepscope.captures.connections import MissingPackets
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray
@@ -86,15 +86,8 @@ def compare(aligned: Sequence[Aligned]) -> Comparison:
     )  # fmt: skip
     client = FlowFigures([each.client for each in aligned], *names)
     server = FlowFigures([each.server for each in aligned], *names)
-    lacking = np.array(
-        [
-            [
-                [flow.missing_packets is not MissingPackets.NONE for flow in (v.connection.up, v.connection.down)]
-                for v in each[2:4]
-            ]
-            for each in aligned
-        ]
-    ).transpose(1, 2, 0)
+    sides = Summaries([each.client for each in aligned]), Summaries([each.server for each in aligned])
+    lacking = np.array([[side.of_flow(way, "missing_packets") != COMPLETE for way in DIRECTIONS] for side in sides])
     missed = np.array([_missed_share(client), _missed_share(server)])
     counts = segment_counts([each.segments for each in aligned], MOST_SKIPPED_IP_IDS)
     lost_data = np.maximum(missed, np.minimum(0.5, counts.uncovered))

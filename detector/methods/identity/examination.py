@@ -55,18 +55,15 @@ SHARED_IP_IDS = 0.5
 
 def examine(context: Context) -> Findings:
     """Compare the segments of both directions at both vantages."""
-    alone: dict[int, Evidence] = {}
+    sides = context.sides
+    alone = dict.fromkeys(range(len(context.observations)), _needs_second_capture())
     aligned: list[Aligned] = []
-    for row, observation in enumerate(context.observations):
-        pair = observation.pair
-        client, server = pair.client_side, pair.server_side
-        if client is None or server is None:
-            alone[row] = _needs_second_capture()
-            continue
-        segments = align_segments(pair, client, server)
+    both = zip(sides.rows.tolist(), sides.pairs, sides.clients, sides.servers, align_segments(sides), strict=True)
+    for row, pair, client, server, segments in both:
         if segments is None:
             alone[row] = _not_aligned()
         else:
+            del alone[row]
             aligned.append(Aligned(row, pair, client, server, segments))
     columns = []
     if aligned:

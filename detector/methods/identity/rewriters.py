@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from detector.pair import Vantage
+from detector.streams.summaries import Summaries
 from pepscope.results.evidence.columns import BoolArray, Figure
 from pepscope.results.verdicts import FloatArray
 
@@ -34,9 +34,11 @@ def rewriter_figures(compared: Comparison, asked: BoolArray) -> tuple[Figure, li
     `named_rewriters` needs beside them."""
     present = {**_handshake_rewriters(compared), **_segment_rewriters(compared)}
     thinned, shares = _thinned(compared)
+    clients, servers = ([each[at] for each in compared.aligned] for at in (2, 3))
+    ends = zip(*Summaries(clients).end_points(), *Summaries(servers).end_points(), asked.tolist(), strict=True)
     nats = [
-        _translated(each.client, each.server) if is_asked else ""
-        for each, is_asked in zip(compared.aligned, asked.tolist(), strict=True)
+        f"{one} appears as {two}" if is_asked and (one != two or to != at) else ""
+        for one, to, two, at, is_asked in ends
     ]
     keys = [
         ", ".join(
@@ -77,15 +79,6 @@ _CAVEATS = {
     "ip-id-rewriting": "A middlebox rewrites IP IDs.",
     "offload": "A capturing host shows offload super-packets, not the segments on the wire.",
 }
-
-
-def _translated(client: Vantage, server: Vantage) -> str:
-    """The client as either capture shows it, where an address or a port differs."""
-    a, b = client.connection, server.connection
-    same = (a.client_address, a.client_port, a.server_address, a.server_port) == (
-        b.client_address, b.client_port, b.server_address, b.server_port,
-    )  # fmt: skip
-    return "" if same else f"{a.client} appears as {b.client}"
 
 
 def _handshake_rewriters(compared: Comparison) -> dict[str, BoolArray]:

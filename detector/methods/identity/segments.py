@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from detector.methods.identity.agreement import LEAST_CHANCE
-from detector.pair import Pair, Vantage
+from detector.streams.known import UNKNOWN
+from detector.streams.sides import Sides
+from detector.streams.summaries import Summaries
 from pepscope import _core
-from pepscope.captures.packets import Direction, PacketColumns
+from pepscope.captures.direction import DIRECTIONS
+from pepscope.captures.packets import Direction, Int64Array
+from pepscope.results.evidence.columns import BoolArray
 
 #: Above this many packets a connection is compared on a sample of its stream regions, unless it leaves an eighth of
 #: that.
@@ -21,8 +27,8 @@ MOST_SKIPPED_IP_IDS = int(LEAST_CHANCE * 2**16)
 MAJORITY = 0.5
 
 
-def align_segments(pair: Pair, client: Vantage, server: Vantage) -> _core.PairSegments | None:
-    """Segments at the client's and at the server's vantage, in the client side's offsets.
+def align_segments(sides: Sides) -> list[_core.PairSegments | None]:
+    """Segments at the clients' and at the servers' vantages, in the client sides' offsets.
 
     SYN and RST are left out (they are made or changed by all kinds of middleboxes), and so is what goes to a host that
     has sent RST: after an abort a split point's machine may route what is still in flight past itself, straight from
@@ -33,13 +39,27 @@ def align_segments(pair: Pair, client: Vantage, server: Vantage) -> _core.PairSe
     SYNs support it. A stream may be aligned alone: then its data and the acknowledgements of it are compared, and
     nothing else. None where no stream is.
     """
-    in_bytes = windows_in_bytes(client, server)
-    return _core.align_segments(
-        _columns(client, in_bytes),
-        _columns(server, in_bytes),
-        shifts=(-pair.alignment[Direction.UP].shift_bytes, -pair.alignment[Direction.DOWN].shift_bytes),
-        supported=(_alignment_supported(pair, Direction.UP), _alignment_supported(pair, Direction.DOWN)),
-        sampled_every=thinning_for(max(len(client.packets), len(server.packets))),
+    powers = [_window_powers(side) for side in (sides.client, sides.server)]
+    # Windows compare in bytes where both captures hold what scales them, and else as on the wire.
+    on_wire = np.array([np.any([each[way] == UNKNOWN for each in powers], axis=0) for way in DIRECTIONS])
+    clients, servers = (
+        (
+            [vantage.packets for vantage in vantages],
+            np.where(on_wire & (own != UNKNOWN), own, 0),
+            np.array([side.of_flow(way, "reset_time_ns") for way in DIRECTIONS]),
+        )
+        for vantages, side, own in (
+            (sides.clients, sides.client, powers[0]),
+            (sides.servers, sides.server, powers[1]),
+        )
+    )
+    packets = zip(clients[0], servers[0], strict=True)
+    return _core.align_all_segments(
+        clients,
+        servers,
+        shifts=np.array([-sides.aligned(way).shift_bytes for way in DIRECTIONS]),
+        supported=np.array([_alignments_supported(sides, way) for way in DIRECTIONS]),
+        sampled_every=[thinning_for(max(len(one), len(two))) for one, two in packets],
         fewest_sampled=SAMPLE_PACKETS // 8,
         fewest_joined=FEWEST_JOINED,
         copies=COPIES,
@@ -47,31 +67,16 @@ def align_segments(pair: Pair, client: Vantage, server: Vantage) -> _core.PairSe
     )
 
 
-def windows_in_bytes(client: Vantage, server: Vantage) -> frozenset[Direction]:
-    """Directions in which both captures hold what scales windows; windows of the others compare as on the wire."""
-    near, far = client.connection, server.connection
-    flows = ((Direction.UP, near.up, far.up), (Direction.DOWN, near.down, far.down))
-    return frozenset([d for d, a, b in flows if a.window_shift is not None and b.window_shift is not None])
+def _window_powers(side: Summaries) -> Int64Array:
+    """The powers of two by which windows up and down (rows) are scaled."""
+    return np.array([side.of_flow(way, "window_shift") for way in DIRECTIONS])
+
+
+def _alignments_supported(sides: Sides, direction: Direction) -> BoolArray:
+    aligned, began = sides.aligned(direction), sides.began(direction)
+    return ((aligned.compared > 0) & (aligned.matched >= 0.5)) | (began[0] & began[1])
 
 
 def thinning_for(packets: int) -> int:
     """Every how many-th region is enough for a connection of so many packets."""
     return max(1, -(-packets // SAMPLE_PACKETS))
-
-
-def _columns(
-    vantage: Vantage, in_bytes: frozenset[Direction]
-) -> tuple[PacketColumns, tuple[int, int], tuple[int | None, int | None]]:
-    up, down = vantage.connection.up, vantage.connection.down
-    window_shifts = (
-        0 if Direction.UP in in_bytes else up.window_shift or 0,
-        0 if Direction.DOWN in in_bytes else down.window_shift or 0,
-    )
-    return vantage.packets, window_shifts, (up.reset_time_ns, down.reset_time_ns)
-
-
-def _alignment_supported(pair: Pair, direction: Direction) -> bool:
-    alignment = pair.alignment[direction]
-    if alignment.compared > 0 and alignment.matched >= 0.5:
-        return True
-    return all(v.flow(direction).initial_sequence_number is not None for v in pair.vantages)

@@ -1,0 +1,117 @@
+"""Summaries of the connections of many vantages as columns, each made when it is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from detector.pair import LoadedVantage, SummaryTable, Vantage
+from detector.streams.known import UNKNOWN
+from pepscope.captures.connections import MISSING_PACKETS, Connection, FlowSummary, MissingPackets
+from pepscope.captures.direction import DIRECTIONS
+from pepscope.captures.packets import Direction, Int64Array
+from pepscope.results.evidence.columns import BoolArray
+from pepscope.results.verdicts import FloatArray
+
+_PREFIX = ("up_", "down_")
+_CODE = {kind: code for code, kind in enumerate(MISSING_PACKETS)}
+#: The code of a flow that lacks nothing.
+COMPLETE = _CODE[MissingPackets.NONE]
+
+
+class Summaries:
+    """Fields of `Connection` and `FlowSummary` of many vantages.
+
+    A whole number that is None in an object is `UNKNOWN` in a column; what a flow lacks is a place in
+    `MISSING_PACKETS`. Vantages that were loaded together share columns, so that no object is made of any.
+    """
+
+    def __init__(self, vantages: Sequence[Vantage]) -> None:
+        self._count = len(vantages)
+        self._tables: dict[int, tuple[SummaryTable, list[int], list[int]]] = {}
+        self._objects: list[tuple[int, Vantage]] = []
+        for place, vantage in enumerate(vantages):
+            if isinstance(vantage, LoadedVantage) and vantage.table is not None and vantage.is_row:
+                _, places, rows = self._tables.setdefault(id(vantage.table), (vantage.table, [], []))
+                places.append(place)
+                rows.append(vantage.row)
+            else:
+                self._objects.append((place, vantage))
+        self._made: dict[str, npt.NDArray[Any]] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def numbers(self, name: str) -> Int64Array:
+        """A whole number of each connection."""
+        return self._column(name, np.int64, lambda connection: getattr(connection, name))
+
+    def are(self, name: str) -> BoolArray:
+        """A truth of each connection."""
+        return self._column(name, np.bool_, lambda connection: getattr(connection, name))
+
+    def of_flow(self, direction: Direction, name: str) -> Int64Array:
+        """A whole number of the flow in `direction` of each connection."""
+        return self._column(
+            _PREFIX[direction] + name, np.int64, lambda connection: _number(_flow(connection, direction), name)
+        )
+
+    def are_of_flow(self, direction: Direction, name: str) -> BoolArray:
+        """A truth of the flow in `direction` of each connection."""
+        return self._column(
+            _PREFIX[direction] + name, np.bool_, lambda connection: getattr(_flow(connection, direction), name)
+        )
+
+    def figures(self, name: str) -> FloatArray:
+        """A number of flows (rows: up, down), NaN where it is not known. Counts are exact, being below 2**53."""
+        rows = [self.of_flow(direction, name) for direction in DIRECTIONS]
+        return np.array([np.where(row == UNKNOWN, np.nan, row) for row in rows], np.float64)
+
+    def truths(self, name: str) -> FloatArray:
+        """A truth of flows (rows: up, down) as 0 and 1."""
+        return np.array([self.are_of_flow(direction, name) for direction in DIRECTIONS], np.float64)
+
+    def end_points(self) -> tuple[list[str], list[str]]:
+        """`ip:port` of clients and servers."""
+        clients, servers = [""] * self._count, [""] * self._count
+        for table, places, rows in self._tables.values():
+            of_clients, of_servers = table.end_points
+            for place, row in zip(places, rows, strict=True):
+                clients[place], servers[place] = of_clients[row], of_servers[row]
+        for place, vantage in self._objects:
+            clients[place], servers[place] = vantage.connection.client, vantage.connection.server
+        return clients, servers
+
+    def syn_options(self, direction: Direction) -> list[bytes]:
+        """TCP option bytes of the first SYN of a direction."""
+        octets = [b""] * self._count
+        for table, places, rows in self._tables.values():
+            of_flows = table.syn_options[direction]
+            for place, row in zip(places, rows, strict=True):
+                octets[place] = of_flows[row]
+        for place, vantage in self._objects:
+            octets[place] = vantage.flow(direction).syn_options
+        return octets
+
+    def _column(self, name: str, kind: type[np.generic], number: Callable[[Connection], Any]) -> npt.NDArray[Any]:
+        made = self._made.get(name)
+        if made is None:
+            made = self._made[name] = np.empty(self._count, kind)
+            for table, places, rows in self._tables.values():
+                made[places] = table.columns[name][rows]
+            for place, vantage in self._objects:
+                value = number(vantage.connection)
+                made[place] = UNKNOWN if value is None else value
+        return made
+
+
+def _flow(connection: Connection, direction: Direction) -> FlowSummary:
+    return connection.up if direction is Direction.UP else connection.down
+
+
+def _number(flow: FlowSummary, name: str) -> int | None:
+    value = getattr(flow, name)
+    return _CODE[value] if isinstance(value, MissingPackets) else cast("int | None", value)
