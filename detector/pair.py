@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol, TypeVar, cast
 
+import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
@@ -91,10 +92,21 @@ class LoadedVantage(Vantage, frozen=True, dict=True):
         assert self.table is not None
         return self.table.connection(self.row)
 
-    @property
-    def is_row(self) -> bool:
-        """Whether the row of its table is its summary: a copy may have been given another one."""
-        return _given_connection.__get__(self) is None
+
+def rows_of(vantages: Sequence[Vantage]) -> tuple[Sequence[SummaryTable | None], Int64Array]:
+    """Which table has the summary of each vantage, and in which row; None where it is an object of its own."""
+    kinds = set(map(type, vantages))
+    if kinds == {LoadedVantage} and not any(map(_given_connection.__get__, vantages)):
+        loaded = cast("Sequence[LoadedVantage]", vantages)
+        return [each.table for each in loaded], np.array([each.row for each in loaded], np.int64)
+    tables: list[SummaryTable | None] = []
+    rows = np.zeros(len(vantages), np.int64)
+    for place, vantage in enumerate(vantages):
+        # A copy may have been given another summary than the row of its table.
+        is_row = isinstance(vantage, LoadedVantage) and _given_connection.__get__(vantage) is None
+        tables.append(vantage.table if isinstance(vantage, LoadedVantage) and is_row else None)
+        rows[place] = vantage.row if isinstance(vantage, LoadedVantage) else 0
+    return tables, rows
 
 
 class CarriedStream(Struct, frozen=True):

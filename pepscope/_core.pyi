@@ -1280,6 +1280,10 @@ class JsonTexts:
         """The JSON text of each value; `encode` gives that of what is neither None nor a number or a text."""
 
     @staticmethod
+    def times(times_ns: Sequence[int | None]) -> JsonTexts:
+        """Unix times (ns) as RFC 3339 has them, in UTC and to the nanosecond; null for None."""
+
+    @staticmethod
     def of(made: Sequence[bytes]) -> JsonTexts:
         """Texts that are JSON already."""
 

@@ -10,7 +10,6 @@ The clock offset is the one most favourable to end to end: the flow's own data a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +20,8 @@ from detector.clocks.early_acks import violations
 from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation
 from detector.method import Context, Findings, Method
 from detector.pair import Pair, Vantage
-from detector.streams.known import UNKNOWN
+from detector.streams.known import UNKNOWN, are_known
+from detector.streams.sides import Sides
 from detector.streams.summaries import Summaries
 from detector.streams.window_course import window_captured, window_course, windows_captured
 from pepscope import _core
@@ -271,12 +271,13 @@ class _Leads:
         )
         long = np.flatnonzero(found["total_bytes"] >= LEAST_BYTES)
         kept = [chosen[place] for place in long.tolist()]
+        flows = [flow for _, _, flow, _, _ in kept]
         return cls(
             np.array([row for row, *_ in kept], np.int64),
-            [flow for _, _, flow, _, _ in kept],
+            flows,
             {name: column[long] for name, column in found.items()},
             [_held_back(pair, flow.direction) for _, pair, flow, _, _ in kept],
-            np.array([_least_hold_s(pair, flow.direction, clock) for _, pair, flow, clock, _ in kept], np.float64),
+            _least_holds_s([pair for _, pair, *_ in kept], flows, [clock for *_, clock, _ in kept]),
         )
 
     def figures(self) -> list[Figure]:
@@ -336,27 +337,27 @@ def _windows_shown(vantages: Sequence[Vantage]) -> BoolArray:
     )
 
 
-def _least_hold_s(pair: Pair, direction: Direction, clock: ClockRelation) -> float:
+def _least_holds_s(pairs: Sequence[Pair], flows: Sequence[FlowClouds], clocks: Sequence[ClockRelation]) -> FloatArray:
     """How long a middlebox held the fastest byte; needs the beginning of the connection at both ends.
 
     The least delays of data in both directions add up to a round trip in which the clocks' offset cancels. Each leg's
     least round trip is known from its acknowledgements; one more of the longer leg is left to a proxy that connects
     onward only when it is asked.
     """
-    sender, receiver = pair.sender(direction), pair.receiver(direction)
-    if sender is None or receiver is None or len(clock.pieces) != 1:
-        return 0.0
-    if any(v.flow(d).initial_sequence_number is None for v in pair.vantages for d in DIRECTIONS):
-        return 0.0
-    legs = [
-        vantage.flow(sent).round_trip_time_min_ns
-        for vantage, sent in ((sender, direction), (receiver, direction.reverse))
-    ]
-    around_s = clock.data_high_s - clock.data_low_s
-    known = [leg / 1e9 for leg in legs if leg is not None]
-    if len(known) < len(legs) or not math.isfinite(around_s):
-        return 0.0
-    return max(0.0, around_s - sum(known) - max(known))
+    held_s, sides = np.zeros(len(pairs)), Sides.of(pairs)
+    around_s = np.array([clock.data_high_s - clock.data_low_s for clock in clocks], np.float64)[sides.rows]
+    is_known = np.isfinite(around_s) & np.array([len(clock.pieces) == 1 for clock in clocks], np.bool_)[sides.rows]
+    for direction in DIRECTIONS:
+        is_known &= np.logical_and(*sides.began(direction))
+    is_up = np.array([flow.direction is Direction.UP for flow in flows], np.bool_)[sides.rows]
+    # Of data at their sender, and of what comes back at its sender: the client sends up, the server down.
+    up_ns = sides.client.of_flow(Direction.UP, "round_trip_time_min_ns")
+    down_ns = sides.server.of_flow(Direction.DOWN, "round_trip_time_min_ns")
+    is_known &= are_known(up_ns, down_ns)
+    first_s, then_s = np.where(is_up, up_ns, down_ns) / 1e9, np.where(is_up, down_ns, up_ns) / 1e9
+    rest_s = around_s - (first_s + then_s) - np.maximum(first_s, then_s)
+    held_s[sides.rows] = np.where(is_known, np.maximum(0.0, rest_s), 0.0)
+    return held_s
 
 
 def _held_back(pair: Pair, direction: Direction) -> bool | None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from detector.pair import LoadedVantage, SummaryTable, Vantage
+from detector.pair import SummaryTable, Vantage, rows_of
 from detector.streams.known import UNKNOWN
 from pepscope.captures.connections import MISSING_PACKETS, Connection, FlowSummary, MissingPackets
 from pepscope.captures.direction import DIRECTIONS
@@ -31,15 +31,17 @@ class Summaries:
 
     def __init__(self, vantages: Sequence[Vantage]) -> None:
         self._count = len(vantages)
-        self._tables: dict[int, tuple[SummaryTable, list[int], list[int]]] = {}
+        self._tables: list[tuple[SummaryTable, Int64Array, Int64Array]] = []  # each with places, and rows of the table
         self._objects: list[tuple[int, Vantage]] = []
-        for place, vantage in enumerate(vantages):
-            if isinstance(vantage, LoadedVantage) and vantage.table is not None and vantage.is_row:
-                _, places, rows = self._tables.setdefault(id(vantage.table), (vantage.table, [], []))
-                places.append(place)
-                rows.append(vantage.row)
+        tables, rows = rows_of(vantages)
+        known = {id(table): table for table in tables}
+        of_place = np.fromiter(map(id, tables), np.int64, self._count)
+        for number, table in known.items():
+            places = np.flatnonzero(of_place == number)
+            if table is None:
+                self._objects = [(place, vantages[place]) for place in places.tolist()]
             else:
-                self._objects.append((place, vantage))
+                self._tables.append((table, places, rows[places]))
         self._made: dict[str, npt.NDArray[Any]] = {}
 
     def __len__(self) -> int:
@@ -77,9 +79,9 @@ class Summaries:
     def end_points(self) -> tuple[list[str], list[str]]:
         """`ip:port` of clients and servers."""
         clients, servers = [""] * self._count, [""] * self._count
-        for table, places, rows in self._tables.values():
+        for table, places, rows in self._tables:
             of_clients, of_servers = table.end_points
-            for place, row in zip(places, rows, strict=True):
+            for place, row in zip(places.tolist(), rows.tolist(), strict=True):
                 clients[place], servers[place] = of_clients[row], of_servers[row]
         for place, vantage in self._objects:
             clients[place], servers[place] = vantage.connection.client, vantage.connection.server
@@ -88,9 +90,9 @@ class Summaries:
     def syn_options(self, direction: Direction) -> list[bytes]:
         """TCP option bytes of the first SYN of a direction."""
         octets = [b""] * self._count
-        for table, places, rows in self._tables.values():
+        for table, places, rows in self._tables:
             of_flows = table.syn_options[direction]
-            for place, row in zip(places, rows, strict=True):
+            for place, row in zip(places.tolist(), rows.tolist(), strict=True):
                 octets[place] = of_flows[row]
         for place, vantage in self._objects:
             octets[place] = vantage.flow(direction).syn_options
@@ -100,7 +102,7 @@ class Summaries:
         made = self._made.get(name)
         if made is None:
             made = self._made[name] = np.empty(self._count, kind)
-            for table, places, rows in self._tables.values():
+            for table, places, rows in self._tables:
                 made[places] = table.columns[name][rows]
             for place, vantage in self._objects:
                 value = number(vantage.connection)

@@ -59,6 +59,19 @@ def cut_options(pair: Pair) -> str:
     return f"{' and '.join(cut)} {verb} packets within the TCP options, so timestamps are unknown there." if cut else ""
 
 
+def have_cut_options(pairs: Sequence[Pair]) -> BoolArray:
+    """Of which pairs `cut_options` says something."""
+    have_cut = np.zeros(len(pairs), np.bool_)
+    for side in (0, -1):
+        summaries = Summaries([pair.vantages[side] for pair in pairs])
+        cut, packets = (
+            sum([summaries.of_flow(direction, name) for direction in DIRECTIONS], np.zeros(len(pairs), np.int64))
+            for name in ("options_truncated_packets", "packets")
+        )
+        have_cut |= cut / np.maximum(packets, 1) >= _MOSTLY
+    return have_cut
+
+
 def _cut_share(vantage: Vantage) -> float:
     flows = (vantage.connection.up, vantage.connection.down)
     packets = sum(flow.packets for flow in flows)

@@ -12,7 +12,7 @@ from detector.methods import methods
 from detector.methods.content import ContentFinding, EncryptionFinding
 from detector.methods.handshake import WithoutServerFinding
 from detector.pair import Pair
-from detector.vantage.not_captured import cut_options, lack_packets, missing_packets
+from detector.vantage.not_captured import cut_options, have_cut_options, lack_packets, missing_packets
 from detector.vantage.one_place import OnePlace
 from detector.vantage.stretch import stretches_of
 from detector.verdict.found import Found
@@ -117,11 +117,12 @@ def _verdicts(pairs: Sequence[Pair], found: Found, doubtful: BoolArray, stretche
         np.where(regular, weighed.for_end, weighed.same_data),
         {},
     )
-    for row in np.flatnonzero(regular & lack_packets(pairs)).tolist():
-        if lacking := missing_packets(pairs[row]):
-            made.texts[row] = lacking
+    lacking, cut = lack_packets(pairs), have_cut_options(pairs)
+    for row in np.flatnonzero(regular & lacking).tolist():
+        made.texts[row] = missing_packets(pairs[row])
     for row in np.flatnonzero(only_pass_data).tolist():
-        made.texts[row] = _together(MAY_BE_LOCAL, missing_packets(pairs[row]), cut_options(pairs[row]))
+        missing = missing_packets(pairs[row]) if lacking[row] else ""
+        made.texts[row] = _together(MAY_BE_LOCAL, missing, cut_options(pairs[row]) if cut[row] else "")
     for row in np.flatnonzero(~(regular | only_pass_data)).tolist():
         pair = pairs[row]
         judgement = judge(_weighed(found.telling(row)), least_probability=pair.options.least_probability)

@@ -5,6 +5,7 @@ use pepscope_json::filters::write_connection_filter;
 use pepscope_json::listed::{Around, Pieces};
 use pepscope_json::template::{filled, Filling};
 use pepscope_json::texts::Texts;
+use pepscope_json::times::write_time;
 use pepscope_json::values::{write_float, write_integer, write_text};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -24,11 +25,25 @@ impl JsonTexts {
         let count = values.len()?;
         let mut texts = Texts::with_capacity(count, 8 * count);
         for value in values.try_iter()? {
+            let value = value?;
             let mut written = Ok(());
-            texts.push_with(|bytes| written = write_value(bytes, &value.and_then(Ok), encode));
+            texts.push_with(|bytes| written = write_value(bytes, &value, encode));
             written?;
         }
         Ok(Self { texts })
+    }
+
+    /// Unix times (ns) as texts; null for None.
+    #[staticmethod]
+    fn times(times_ns: Vec<Option<i64>>) -> Self {
+        let mut texts = Texts::with_capacity(times_ns.len(), 32 * times_ns.len());
+        for time_ns in times_ns {
+            texts.push_with(|bytes| match time_ns {
+                Some(time_ns) => write_time(bytes, time_ns),
+                None => bytes.extend_from_slice(b"null"),
+            });
+        }
+        Self { texts }
     }
 
     /// Texts that are JSON already.
@@ -87,29 +102,36 @@ impl Column<'_> {
     }
 }
 
-fn write_value(bytes: &mut Vec<u8>, value: &PyResult<Bound<'_, PyAny>>, encode: &Bound<'_, PyAny>) -> PyResult<()> {
-    let value = value.as_ref().map_err(|error| error.clone_ref(encode.py()))?;
-    if value.is_none() {
+fn write_value(bytes: &mut Vec<u8>, value: &Bound<'_, PyAny>, encode: &Bound<'_, PyAny>) -> PyResult<()> {
+    // Most values are of these types themselves, which is told by one comparison.
+    if value.is_exact_instance_of::<PyFloat>() {
+        write_float(bytes, value.extract()?);
+    } else if value.is_exact_instance_of::<PyInt>() {
+        match value.extract::<i64>() {
+            Ok(number) => write_integer(bytes, number),
+            Err(_) => write_encoded(bytes, value, encode)?,
+        }
+    } else if value.is_none() {
         bytes.extend_from_slice(b"null");
     } else if let Ok(text) = value.cast::<PyString>() {
         match text.to_str() {
             Ok(text) => write_text(bytes, text.as_bytes()),
             // A path that is no Unicode keeps its surrogates.
-            Err(_) => write_text(
-                bytes,
-                text.call_method1("encode", ("utf-8", "surrogatepass"))?.cast::<PyBytes>()?.as_bytes(),
-            ),
+            Err(_) => {
+                let octets = text.call_method1("encode", ("utf-8", "surrogatepass"))?;
+                write_text(bytes, octets.cast::<PyBytes>()?.as_bytes());
+            }
         }
-    } else if value.is_instance_of::<PyFloat>() {
-        write_float(bytes, value.extract()?);
     } else if let Ok(is_true) = value.cast::<PyBool>() {
         bytes.extend_from_slice(if is_true.is_true() { b"true" } else { b"false" });
     } else {
-        match value.is_instance_of::<PyInt>().then(|| value.extract::<i64>()) {
-            Some(Ok(number)) => write_integer(bytes, number),
-            _ => bytes.extend_from_slice(encode.call1((value,))?.cast::<PyBytes>()?.as_bytes()),
-        }
+        write_encoded(bytes, value, encode)?;
     }
+    Ok(())
+}
+
+fn write_encoded(bytes: &mut Vec<u8>, value: &Bound<'_, PyAny>, encode: &Bound<'_, PyAny>) -> PyResult<()> {
+    bytes.extend_from_slice(encode.call1((value,))?.cast::<PyBytes>()?.as_bytes());
     Ok(())
 }
 

@@ -7,4 +7,5 @@ pub mod filters;
 pub mod listed;
 pub mod template;
 pub mod texts;
+pub mod times;
 pub mod values;

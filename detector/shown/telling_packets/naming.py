@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 
 import numpy as np
@@ -38,14 +39,14 @@ def named_packets(
     """
     if _end_points(vantages) != _end_points(observed.seen.pair.names):
         return None
-    shown = []
+    pointed: list[Sequence[Telling | EvidencePacket]] = []
     for item in evidence:
         if (other := others.get(item.method)) is not None:
-            shown.append(other(item))
+            pointed.append(other(item))
         else:
             chosen = observed.at_every_vantage if item.method == "one_place" else observed
-            shown.append(names.of_evidence(item, chosen, most))
-    return PairPackets(names.frames_of(observed.seen.pair.vantages), tuple(shown))
+            pointed.append(names.pointed(item, chosen, most))
+    return PairPackets(names.frames_of(observed.seen.pair.vantages), names.named(pointed))
 
 
 def _end_points(vantages: Iterable[VantageName]) -> list[tuple[str, str, str]]:
@@ -60,10 +61,12 @@ class _Frames(Struct, frozen=True):
     time_ns: Int64Array
     frames: npt.NDArray[np.int64]
 
-    def named(self, telling: Telling) -> EvidencePacket:
-        """A packet by file, frame and time."""
-        file, frame = self.capture.located(self.frames.item(telling.row))
-        return EvidencePacket(file, frame, self.time_ns.item(telling.row), telling.shows)
+    def named(self, tellings: Sequence[Telling]) -> Iterator[EvidencePacket]:
+        """Packets by file, frame and time."""
+        rows = [telling.row for telling in tellings]
+        located = map(self.capture.located, self.frames[rows].tolist())
+        shown = zip(located, self.time_ns[rows].tolist(), tellings, strict=True)
+        return (EvidencePacket(file, frame, time_ns, telling.shows) for (file, frame), time_ns, telling in shown)
 
 
 class PacketNames:
@@ -73,18 +76,29 @@ class PacketNames:
         self.captures = dict(captures)
         self._latest: dict[str, _Frames] = {}  # by capture
 
-    def of_evidence(self, evidence: Evidence, observed: Observed, most: int) -> tuple[EvidencePacket, ...]:
+    def pointed(self, evidence: Evidence, observed: Observed, most: int) -> Sequence[Telling | EvidencePacket]:
         """The packets that show a finding, the most telling first: `most` moments, each at up to two vantage points.
 
         Empty for findings that say what is missing, and for those of methods of other distributions.
         """
         pointer = POINTERS.get(evidence.method, _NONE).get(evidence.finding)
-        if pointer is None:
-            return ()
-        pointed = pointer(Scene(observed, evidence, self.captures, most))
-        frames = self._frames
-        named = [each if isinstance(each, EvidencePacket) else frames(each.vantage).named(each) for each in pointed]
-        return tuple(dict.fromkeys(named))
+        return () if pointer is None else pointer(Scene(observed, evidence, self.captures, most))
+
+    def named(self, pointed: Sequence[Sequence[Telling | EvidencePacket]]) -> tuple[tuple[EvidencePacket, ...], ...]:
+        """The packets of findings on one connection, each once."""
+        by_vantage: dict[int, tuple[Vantage, list[Telling]]] = {}
+        for each in chain.from_iterable(pointed):
+            if isinstance(each, Telling):
+                by_vantage.setdefault(id(each.vantage), (each.vantage, []))[1].append(each)
+        named = {number: self._frames(vantage).named(tellings) for number, (vantage, tellings) in by_vantage.items()}
+        return tuple(
+            tuple(
+                dict.fromkeys(
+                    [next(named[id(each.vantage)]) if isinstance(each, Telling) else each for each in of_finding]
+                )
+            )
+            for of_finding in pointed
+        )
 
     def frames_of(self, vantages: Iterable[Vantage]) -> dict[str, tuple[int, int]]:
         """The first and the last frame of a connection, by capture; none of captures of several files."""

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pepscope import _core
-from pepscope.captures.files.named_packets import EvidencePacket, connection_filter, locators
+from pepscope.captures.files.named_packets import connection_filter
 from pepscope.captures.provenance import time_text
 from pepscope.results.encoding.listed import Block, EvidenceTexts
-from pepscope.results.encoding.pieces import UNNAMED, PieceTexts, piece_documents
+from pepscope.results.encoding.packets import PacketTexts, packets_document
+from pepscope.results.encoding.pieces import PieceTexts, piece_documents
 from pepscope.results.encoding.templates import VALUE, Layout, Template, json_texts
 from pepscope.results.evidence.named import PairPackets
 from pepscope.results.evidence.reading import EvidenceReader
@@ -69,8 +70,12 @@ class Heads(NamedTuple):
     columns: Sequence[Sequence[Any] | _core.JsonTexts]
 
 
-#: Makes a column of the display filters of connections: client, server, transport, first and last frame.
-Filters = Callable[[Sequence[tuple[str, str, str, tuple[int, int] | None]]], Sequence[str] | _core.JsonTexts]
+class Making(NamedTuple):
+    """How columns are made of what is no value yet: display filters, of each client, server, transport, first and last
+    frame; and times."""
+
+    filters: Callable[[Sequence[tuple[str, str, str, tuple[int, int] | None]]], Sequence[str] | _core.JsonTexts]
+    times: Callable[[Sequence[int | None]], Sequence[str | None] | _core.JsonTexts]
 
 
 def _heads(
@@ -79,7 +84,7 @@ def _heads(
     leading: Sequence[str],
     packets: Sequence[PairPackets | None],
     lines: Sequence[int] | None,
-    filters: Filters,
+    making: Making,
 ) -> list[Heads]:
     """What `_head` asks for of some pairs; `leading` is what the piece of evidence says that gives the reason, `lines`
     are the places of pairs that are lines."""
@@ -99,9 +104,8 @@ def _heads(
     last: list[Sequence[Any]] = [
         np.asarray(columns.packets)[rows].tolist(),
         *(np.asarray(sizes)[rows].tolist() for sizes in columns.payload_bytes),
-        [time_text(columns.started(row)) for row in rows],
-        np.asarray(columns.duration_s)[rows].tolist(),
     ]
+    started, lasted = [columns.started(row) for row in rows], np.asarray(columns.duration_s)[rows].tolist()
     alike: dict[Shape, list[int]] = {}
     for at, (one, two, spans, stretch) in enumerate(zip(*vantages, frames, stretches, strict=True)):
         has_frames = [seen[0] in spans for seen in (one, two) if seen is not None]
@@ -113,28 +117,32 @@ def _heads(
             values.append([lines[at] for at in places])
         held = [column for column in vantages if column[places[0]] is not None]
         for seen, is_framed in zip(held, shape.has_frames, strict=True):
-            values += _of_vantage([(each, frames[at]) for at in places if (each := seen[at])], is_framed, filters)
+            values += _of_vantage([(each, frames[at]) for at in places if (each := seen[at])], is_framed, making)
         values += ([column[at] for at in places] for column in first)
         if shape.has_stretch:
             values += zip(*(stretch for at in places if (stretch := stretches[at])), strict=True)
         values += ([column[at] for at in places] for column in last)
+        values += (making.times([started[at] for at in places]), [lasted[at] for at in places])
         made.append(Heads(shape, places, values))
     return made
 
 
 def _of_vantage(
-    seen: Sequence[tuple[tuple[str, str, str, str], Mapping[str, tuple[int, int]]]], has_frames: bool, filters: Filters
+    seen: Sequence[tuple[tuple[str, str, str, str], Mapping[str, tuple[int, int]]]], has_frames: bool, making: Making
 ) -> Iterator[Sequence[Any] | _core.JsonTexts]:
     """One vantage point of pairs: capture, client, server, transport; the frames; the display filter."""
     yield from zip(*(each for each, _ in seen), strict=True)
     spans = [frames.get(capture) for (capture, *_), frames in seen]
     if has_frames:
         yield from zip(*(span for span in spans if span), strict=True)
-    yield filters([(*each[1:], span) for (each, _), span in zip(seen, spans, strict=True)])
+    yield making.filters([(*each[1:], span) for (each, _), span in zip(seen, spans, strict=True)])
 
 
-def _written_filters(connections: Sequence[tuple[str, str, str, tuple[int, int] | None]]) -> list[str]:
-    return [connection_filter(*each) for each in connections]
+_OF_DOCUMENTS = Making(
+    lambda connections: [connection_filter(*each) for each in connections],
+    lambda times_ns: [time_text(time_ns) for time_ns in times_ns],
+)
+_OF_TEXTS = Making(_core.JsonTexts.connection_filters, _core.JsonTexts.times)
 
 
 _NO_FRAMES: Mapping[str, tuple[int, int]] = {}
@@ -152,7 +160,7 @@ class PairDocuments:
         table, evidence = self._table, self._evidence.on(row)
         packets, item = table.packets_of_row(row), table.columns.reason_item[row]
         leading = "" if item == OWN else evidence[item]["summary"]
-        (heads,) = _heads(table, [row], [leading], [packets], None, _written_filters)
+        (heads,) = _heads(table, [row], [leading], [packets], None, _OF_DOCUMENTS)
         values = (column[0] for column in heads.columns)
         if packets is not None:
             named = map(packets_document, packets.evidence)
@@ -171,7 +179,8 @@ class PairTexts:
         self._pieces = PieceTexts(layout, level + 2)
         self._evidence = EvidenceTexts(table.columns.evidence, self._pieces)
         self._templates: dict[Shape, Template] = {}
-        self._unnamed = self._pieces.members(UNNAMED)
+        self._packets = PacketTexts(layout, level + 2)
+        self._unnamed = self._packets.unnamed
         within, inside = layout.line(level + 1), layout.line(level + 2)
         self._closing = layout.line(level) + b"}"
         #: Before, between and behind the pieces of evidence of a pair; where there is none.
@@ -196,44 +205,17 @@ class PairTexts:
         leading = ["" if item == OWN else block.summary(row, item) for row, item in zip(rows, items, strict=True)]
         lines = [place for place, _ in run] if self._are_lines else None
         heads = [b""] * len(rows)
-        for shape, places, columns in _heads(
-            self._table, rows, leading, packets, lines, _core.JsonTexts.connection_filters
-        ):
+        for shape, places, columns in _heads(self._table, rows, leading, packets, lines, _OF_TEXTS):
             texts = [column if isinstance(column, _core.JsonTexts) else json_texts(column) for column in columns]
             filled = self._template(shape).filled(texts, len(places))
             for number, at in enumerate(places):
                 heads[at] = filled[number]
-        endings = [None if named is None else self._endings(named) for named in packets]
+        endings = self._packets.of(packets)
         documents = [row - block.begin for row in rows]
         return block.listed.joined(documents, heads, endings, self._unnamed, self._around, between)
-
-    def _endings(self, packets: PairPackets) -> list[bytes]:
-        """What names the packets of each piece of evidence."""
-        return [self._pieces.members(packets_document(shown)) for shown in packets.evidence]
 
     def _template(self, shape: Shape) -> Template:
         if shape not in self._templates:
             document = _head(shape, lambda: VALUE)
             self._templates[shape] = Template(document, self._layout, self._level, self._closing)
         return self._templates[shape]
-
-
-def packets_document(packets: Sequence[EvidencePacket] | None) -> dict[str, Any]:
-    """The packets that show a finding as `detect-2` writes them, and how they are found again."""
-    if packets is None:
-        return UNNAMED
-    return {
-        "packets": [
-            {
-                "capture": packet.capture,
-                "frame": packet.frame,
-                "time": time_text(packet.time_ns),
-                "shows": packet.shows,
-            }
-            for packet in packets
-        ],
-        "find": [
-            {"capture": each.capture, "display_filter": each.display_filter, "tshark": each.tshark}
-            for each in locators(packets)
-        ],
-    }

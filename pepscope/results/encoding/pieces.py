@@ -7,11 +7,9 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from pepscope import _core
+from pepscope.results.encoding.packets import UNNAMED
 from pepscope.results.encoding.templates import VALUE, Layout, Template, json_texts
 from pepscope.results.evidence.columns import Form
-
-#: Members of a piece of evidence that name packets, where none were looked for.
-UNNAMED = {"packets": None, "find": None}
 
 
 class FormTexts(NamedTuple):
@@ -91,10 +89,6 @@ class PieceTexts:
             if len(self._caveats) < _MOST_CAVEATS:
                 self._caveats[key] = text
         return text
-
-    def members(self, named: dict[str, Any]) -> bytes:
-        """The members that name packets, and the last bracket of the piece."""
-        return b"," + self._layout.text(named, self._level)[1:]
 
 
 #: Lists of caveats whose text is kept: nearly all pieces of evidence have one of a few.

@@ -52,6 +52,13 @@ class Template:
         """`leave_out` is the end of the text that is not wanted."""
         self._parts = layout.text(document, level).removesuffix(leave_out).split(_MARK)
 
+    @classmethod
+    def of_members(cls, document: Mapping[str, Any], layout: Layout, level: int) -> Template:
+        """The last members of an object that has others before, with the comma and the last bracket."""
+        template = cls(document, layout, level)
+        template._parts[0] = b"," + template._parts[0][1:]
+        return template
+
     def filled(self, columns: Sequence[_core.JsonTexts | bytes], count: int) -> _core.JsonTexts:
         """So many documents with values in the gaps: each column has a text for each, or is one text for all."""
         return _core.JsonTexts.filled(self._parts, columns, count)
