@@ -81,8 +81,8 @@ class LoadedVantage(Vantage, frozen=True, dict=True):
     table: SummaryTable | None = None
     row: int = 0
 
-    @property
-    def connection(self) -> Connection:  # type: ignore[override]
+    @property  # type: ignore[misc]  # msgspec keeps a field that a copy was given
+    def connection(self) -> Connection:
         """The summary."""
         given: Connection | None = _given_connection.__get__(self)
         return self._connection if given is None else given

@@ -56,7 +56,7 @@ def _have_resets(sides: Sides) -> BoolArray:
     """Of which connections a receiver sent RST in its own capture."""
     name = "reset_time_ns"
     by_client, by_server = sides.client.of_flow(Direction.UP, name), sides.server.of_flow(Direction.DOWN, name)
-    return (by_client != UNKNOWN) | (by_server != UNKNOWN)
+    return np.asarray((by_client != UNKNOWN) | (by_server != UNKNOWN))
 
 
 def _aborted(pair: Pair) -> Evidence | None:

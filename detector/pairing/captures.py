@@ -140,7 +140,7 @@ class PairedCaptures:
         self, match: Match, client: Vantage, server: Vantage, alignment: Mapping[Direction, StreamAlignment]
     ) -> float:
         """How sure a match is; equal alignments are judged once, where nothing else is asked."""
-        key = match.ground, *alignment.values()
+        key: tuple[Ground | StreamAlignment, ...] = (match.ground, *alignment.values())
         confidence = self._confidences.get(key)
         if confidence is None:
             known = _Transfers(client, server, same_transfers=self._options.same_transfers)

@@ -60,7 +60,7 @@ def stretches_of(pairs: Sequence[Pair], places: Sequence[OnePlace | None]) -> St
 def _same_handshake(near: Summaries, far: Summaries) -> BoolArray:
     """Whether both captures show the same SYN."""
     numbers = [side.of_flow(Direction.UP, "initial_sequence_number") for side in (near, far)]
-    return ~near.are("side_guessed") & ~far.are("side_guessed") & (numbers[0] == numbers[1])
+    return np.asarray(~near.are("side_guessed") & ~far.are("side_guessed") & (numbers[0] == numbers[1]))
 
 
 def _hops(hop_limits: Int64Array) -> Int64Array:

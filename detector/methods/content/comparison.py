@@ -80,7 +80,7 @@ def _are_alike(sides: Sides, grown_bytes: Int64Array) -> BoolArray:
         sizes = (side.of_flow(direction, "stream_bytes") for side in (sides.client, sides.server))
         alike &= np.equal(*sizes) & _core.same_openings(*payload)
         alike &= (aligned.compared < FEWEST_PIECES) | (aligned.matched >= OTHER_SHARE)
-    return alike
+    return np.asarray(alike)
 
 
 _NOTHING = PayloadSample((), ())

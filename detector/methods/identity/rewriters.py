@@ -34,8 +34,11 @@ def rewriter_figures(compared: Comparison, asked: BoolArray) -> tuple[Figure, li
     `named_rewriters` needs beside them."""
     present = {**_handshake_rewriters(compared), **_segment_rewriters(compared)}
     thinned, shares = _thinned(compared)
-    clients, servers = ([each[at] for each in compared.aligned] for at in (2, 3))
-    ends = zip(*Summaries(clients).end_points(), *Summaries(servers).end_points(), asked.tolist(), strict=True)
+    near, far = (
+        Summaries([each.client for each in compared.aligned]),
+        Summaries([each.server for each in compared.aligned]),
+    )
+    ends = zip(*near.end_points(), *far.end_points(), asked.tolist(), strict=True)
     nats = [
         f"{one} appears as {two}" if is_asked and (one != two or to != at) else ""
         for one, to, two, at, is_asked in ends

@@ -40,8 +40,7 @@ def align_segments(sides: Sides) -> list[_core.PairSegments | None]:
     nothing else. None where no stream is.
     """
     powers = [_window_powers(side) for side in (sides.client, sides.server)]
-    # Windows compare in bytes where both captures hold what scales them, and else as on the wire.
-    on_wire = np.array([np.any([each[way] == UNKNOWN for each in powers], axis=0) for way in DIRECTIONS])
+    on_wire = windows_on_wire(sides)
     clients, servers = (
         (
             [vantage.packets for vantage in vantages],
@@ -65,6 +64,13 @@ def align_segments(sides: Sides) -> list[_core.PairSegments | None]:
         copies=COPIES,
         majority=MAJORITY,
     )
+
+
+def windows_on_wire(sides: Sides) -> BoolArray:
+    """Of which connections windows up and down (rows) compare as on the wire: not both captures hold what scales
+    them."""
+    client, server = (_window_powers(side) for side in (sides.client, sides.server))
+    return np.asarray((client == UNKNOWN) | (server == UNKNOWN))
 
 
 def _window_powers(side: Summaries) -> Int64Array:

@@ -3,11 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
-from detector.clocks.handshake_path import handshake_round_trip_ns
+from detector.clocks.handshake_path import handshake_round_trips_ns
 from detector.method import Observation
 from detector.methods import ack_timing
 from detector.methods.ack_timing.strengths import NEARER_SHARE, SEVERAL_ACKS
 from detector.pairing.captures import pair_captures
+from detector.streams.known import UNKNOWN
+from detector.streams.sides import Sides
 from pepscope.captures.capture import open_capture
 from pepscope.captures.packets import Direction
 from tests.detector.corpus import pairs
@@ -18,6 +20,11 @@ from tests.fresh.test_fresh_captures import FRESH
 def fresh(run):
     mobile, server = (open_capture(str(FRESH / f"{run}.{end}.pcap.gz")) for end in ("mobile", "server"))
     return [pair for pair in pair_captures(mobile, server) if len(pair.vantages) == 2]
+
+
+def handshake_round_trip_ns(pair, direction):
+    (time_ns,) = handshake_round_trips_ns(Sides.of([pair]), direction).tolist()
+    return None if time_ns == UNKNOWN else time_ns
 
 
 def test_both_ends_measure_one_path():

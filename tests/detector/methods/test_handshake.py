@@ -17,8 +17,8 @@ from detector.methods.handshake.examination import DECISIVE_NATS
 from detector.methods.handshake.opening import (
     MAXIMUM_SEGMENT_SIZE,
     WINDOW_SCALE,
-    Ends,
     SynOptions,
+    ends_of,
     parse_options,
     read_options,
 )
@@ -26,6 +26,7 @@ from detector.methods.handshake.opening import passed as read_passed
 from detector.options import DetectOptions
 from detector.pair import Pair
 from detector.pairing.captures import pair_captures
+from detector.streams.summaries import Summaries
 from detector.verdict.weighing import judge
 from pepscope import _core
 from pepscope.captures.capture import open_capture
@@ -271,7 +272,7 @@ def test_what_passed_is_what_each_capture_shows(run, change):
             assert (left is not None, came is not None) == (seen["copies_left"] > 0, seen["copies_arrived"] > 0)
             if left is None or came is None:
                 continue
-            ends = Ends.of(emitter.flow(direction), arriver.flow(direction))
+            (ends,) = ends_of(Summaries([emitter]), Summaries([arriver]), direction)
             assert read_passed(ends, seen, has_ip_ids, swapped=False) == passed(left, came)
             assert read_passed(ends, seen, has_ip_ids, swapped=True) == passed(came, left)
             assert (seen["window_left"], seen["window_arrived"]) == (min(left.windows), min(came.windows))

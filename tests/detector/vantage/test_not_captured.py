@@ -21,8 +21,9 @@ from benchmarks.variants import cut_behind_ip
 from detector.method import Observation
 from detector.methods import progress, receive_window
 from detector.methods.identity.segment_counts import segment_counts
-from detector.methods.identity.segments import windows_in_bytes
+from detector.methods.identity.segments import windows_on_wire
 from detector.pair import Pair, Vantage
+from detector.streams.sides import Sides
 from detector.vantage.not_captured import cut_options, missing_packets, without_blanked
 from pepscope.captures.capture import open_capture
 from pepscope.captures.connections import FlowSummary, MissingPackets
@@ -188,10 +189,7 @@ def test_windows_without_a_known_scale_are_no_bytes() -> None:
     found = alone(receive_window.METHOD, Observation(unscaled))
     assert found.finding == "window-alternates"  # shares need no scale
     assert "% of what it had before" in found.summary
-    client, server = unscaled.client_side, unscaled.server_side
-    assert client is not None
-    assert server is not None
-    assert windows_in_bytes(client, server) == {Direction.DOWN}
+    assert windows_on_wire(Sides.of([unscaled])).tolist() == [[True], [False]]
     assert alone(progress.METHOD, Observation(unscaled)).numbers["relay_buffers_bytes"] == 0
 
 
