@@ -45,6 +45,20 @@ class Vantage(Struct, frozen=True, dict=True):
             self._made[key] = make(self.packets, direction)
         return cast("Made", self._made[key])
 
+    @property
+    def number(self) -> int:
+        """The connection's number in its capture."""
+        return self.connection.id
+
+    @property
+    def name(self) -> VantageName:
+        """Where the connection was seen."""
+        return VantageName(self.capture, self.connection.client, self.connection.server)
+
+    def stream_bytes(self, direction: Direction) -> int:
+        """Bytes of the stream in `direction`."""
+        return self.flow(direction).stream_bytes
+
     def flow(self, direction: Direction) -> FlowSummary:
         """Summary of the flow in `direction`."""
         return self.connection.up if direction is _UP else self.connection.down
@@ -59,6 +73,10 @@ class SummaryTable(Protocol):
     @property
     def columns(self) -> Mapping[str, npt.NDArray[Any]]:
         """An array with an element a connection for each field."""
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The numbers of the connections in their capture."""
 
     @property
     def end_points(self) -> tuple[Sequence[str], Sequence[str]]:
@@ -86,6 +104,34 @@ class LoadedVantage(Vantage, frozen=True, dict=True):
         """The summary."""
         given: Connection | None = _given_connection.__get__(self)
         return self._connection if given is None else given
+
+    @property
+    def number(self) -> int:
+        """The connection's number in its capture."""
+        table = self._own_table
+        return self.connection.id if table is None else table.numbers[self.row]
+
+    @property
+    def name(self) -> VantageName:
+        """Where the connection was seen."""
+        table = self._own_table
+        if table is None:
+            return VantageName(self.capture, self.connection.client, self.connection.server)
+        clients, servers = table.end_points
+        return VantageName(self.capture, clients[self.row], servers[self.row])
+
+    def stream_bytes(self, direction: Direction) -> int:
+        """Bytes of the stream in `direction`."""
+        table = self._own_table
+        if table is None:
+            return self.flow(direction).stream_bytes
+        name = "up_stream_bytes" if direction is _UP else "down_stream_bytes"
+        return int(table.columns[name][self.row])
+
+    @property
+    def _own_table(self) -> SummaryTable | None:
+        """The table whose row is its summary: a copy may have been given another one."""
+        return self.table if _given_connection.__get__(self) is None else None
 
     @cached_property
     def _connection(self) -> Connection:
@@ -196,7 +242,7 @@ class Pair(Struct, frozen=True):
     @property
     def names(self) -> tuple[VantageName, ...]:
         """Where the connection was seen, client side first, in whatever transport."""
-        tcp = [VantageName(v.capture, v.connection.client, v.connection.server) for v in self.vantages]
+        tcp = [vantage.name for vantage in self.vantages]
         if self.datagram_leg is None:
             return tuple(tcp)
         leg = self.datagram_leg

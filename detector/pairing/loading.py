@@ -20,12 +20,12 @@ class _Rows:
 
     def __init__(self, capture: Capture, numbers: Sequence[int]) -> None:
         self._capture = capture
-        self._numbers = numbers
+        self.numbers = numbers
         self.columns, self.end_points, self.syn_options = capture.summaries(numbers)
 
     def connection(self, row: int) -> Connection:
         """The summary of one of them."""
-        return self._capture.connections[self._numbers[row]]
+        return self._capture.connections[self.numbers[row]]
 
 
 def load_vantages(capture: Capture, numbers: Sequence[int]) -> list[Vantage]:

@@ -20,7 +20,7 @@ OPEN_SHARE = 0.5
 def bulk_direction(pair: Pair) -> Direction:
     """The direction that carries more stream bytes, at whichever vantage exists."""
     vantage = pair.vantages[0]
-    up, down = vantage.connection.up.stream_bytes, vantage.connection.down.stream_bytes
+    up, down = vantage.stream_bytes(Direction.UP), vantage.stream_bytes(Direction.DOWN)
     return Direction.UP if up > down else Direction.DOWN
 
 

@@ -6,10 +6,11 @@ import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from pepscope import _core
-from pepscope.captures.connections import CLOSES, MISSING_PACKETS, Connection, FlowSummary
+from pepscope.captures.connection_sequence import ConnectionSequence
+from pepscope.captures.connections import Connection
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.opening.capture_files import CaptureFile, capture_name, readable_path
 from pepscope.captures.opening.parts import capture_files, check_order, parts_name
@@ -180,7 +181,7 @@ class Capture:
     @property
     def connections(self) -> Sequence[Connection]:
         """The connections by first packet; each object is made when it is asked for."""
-        return _Connections(self._core)
+        return ConnectionSequence(self._core)
 
     def connection_columns(self) -> Mapping[str, npt.NDArray[Any]]:
         """Summaries of all connections as arrays, one element a connection, without an object for each.
@@ -383,29 +384,3 @@ class Capture:
             yield from exchange_frame.json_chunks(self)
             yield b","
         yield b'"warnings":%s}\n' % json.dumps(list(self.warnings)).encode()
-
-
-class _Connections(Sequence[Connection]):
-    """Connections of a capture, each made when it is asked for."""
-
-    def __init__(self, core: _core.Capture) -> None:
-        self._core = core
-
-    def __len__(self) -> int:
-        return self._core.connection_count
-
-    @overload
-    def __getitem__(self, index: int) -> Connection: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Connection]: ...
-    def __getitem__(self, index: int | slice) -> Connection | Sequence[Connection]:
-        if isinstance(index, slice):
-            return [self._at(position) for position in range(*index.indices(len(self)))]
-        position = index + len(self) if index < 0 else index
-        if not 0 <= position < len(self):
-            raise IndexError(f"connection {index} of {len(self)}")
-        return self._at(position)
-
-    def _at(self, position: int) -> Connection:
-        fields, up, down = self._core.connection(position, CLOSES, MISSING_PACKETS)
-        return Connection._make((*fields, FlowSummary._make(up), FlowSummary._make(down)))

@@ -1,11 +1,9 @@
 //! A capture as read, for Python to ask.
 
-use std::hint::black_box;
-use std::sync::Once;
+use std::sync::Arc;
 
 use numpy::{Element, IntoPyArray, PyArray1, PyArrayMethods};
 use pepscope_connections::{json, AnalysedCapture, ConnectionSummary, DatagramFlow, DatagramSide, LookupError, Size};
-use pepscope_evidence::clocks::timestamps;
 use pepscope_evidence::payload::sample;
 use pepscope_wire::{link_type_name, Tally};
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -14,7 +12,8 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::datagrams;
 use crate::exchanges;
-use crate::packets::PacketColumns;
+use crate::freed_memory::let_freed_memory_be_reused;
+use crate::packets::{PacketColumns, MOST_SHARED};
 use crate::payload::PayloadSample;
 use crate::read::CaptureError;
 use crate::references;
@@ -23,6 +22,9 @@ use crate::summaries::{self, Fields};
 
 /// Connections for whose JSON memory is taken in advance.
 const MOST_AT_ONCE: usize = 256;
+
+/// Connections whose packets are decoded at once.
+const LOADED_AT_ONCE: usize = 64;
 
 /// Number of a link-layer type, its name, its frames, and whether they can be read.
 type LinkTypeRow = (u16, Option<&'static str>, u64, bool);
@@ -39,6 +41,22 @@ pub(crate) struct Capture {
 impl Capture {
     pub(crate) fn new(analysed: AnalysedCapture) -> Self {
         Capture { analysed }
+    }
+
+    /// The packets of small connections that lie near each other in memory, which then share columns; None of others.
+    fn shared_packets(&self, py: Python<'_>, indices: &[usize]) -> PyResult<Option<Vec<PacketColumns>>> {
+        let (Some(&low), Some(&high)) = (indices.iter().min(), indices.iter().max()) else { return Ok(None) };
+        if self.analysed.partition_count() != 1 || high - low >= 2 * indices.len() {
+            return Ok(None);
+        }
+        let are_small = |found: &[ConnectionSummary<'_>]| found.iter().all(|each| each.packets <= MOST_SHARED);
+        if !self.analysed.with_summaries(low..high + 1, are_small).map_err(raised)? {
+            return Ok(None);
+        }
+        let decode = || self.analysed.with_packets(low, |packets, place| packets.decode(place..place + high - low + 1));
+        let columns = Arc::new(py.detach(decode).map_err(raised)?);
+        let rows = |index: &usize| columns.starts[index - low]..columns.starts[index - low + 1];
+        Ok(Some(indices.iter().map(|index| PacketColumns::shared(&columns, rows(index))).collect()))
     }
 
     fn observed_flow(&self, index: usize) -> PyResult<&DatagramFlow> {
@@ -215,20 +233,19 @@ impl Capture {
 
     /// Packets and payload of some connections; of each whether its capture's clock fell by more than `least_fall_ns`.
     fn load(&self, py: Python<'_>, indices: Vec<usize>, least_fall_ns: i64) -> PyResult<Vec<Loaded>> {
-        REUSE.call_once(let_freed_memory_be_reused);
         let mut loaded = Vec::with_capacity(indices.len());
-        for index in indices {
-            let (columns, falls) = py
-                .detach(|| {
-                    self.analysed.with_packets(index, |packets, place| {
-                        let columns = packets.decode(place..place + 1);
-                        let falls = !timestamps::falls(&columns.time_ns, least_fall_ns).is_empty();
-                        (columns, falls)
-                    })
-                })
-                .map_err(raised)?;
-            let (up, down) = self.payload(py, index)?;
-            loaded.push((PacketColumns::new(py, columns), up, down, falls));
+        for some in indices.chunks(LOADED_AT_ONCE) {
+            let mut shared = self.shared_packets(py, some)?.map(Vec::into_iter);
+            for &index in some {
+                // Packets and payload of one connection after the other: partitions are loaded from files once.
+                let packets = match shared.as_mut().and_then(Iterator::next) {
+                    Some(packets) => packets,
+                    None => self.packet_columns(py, index)?,
+                };
+                let falls = packets.clock_falls(py, least_fall_ns)?;
+                let (up, down) = self.payload(py, index)?;
+                loaded.push((packets, up, down, falls));
+            }
         }
         Ok(loaded)
     }
@@ -247,7 +264,7 @@ impl Capture {
 
     /// The packets of a connection.
     fn packet_columns(&self, py: Python<'_>, index: usize) -> PyResult<PacketColumns> {
-        REUSE.call_once(let_freed_memory_be_reused);
+        let_freed_memory_be_reused();
         let columns = py
             .detach(|| self.analysed.with_packets(index, |packets, place| packets.decode(place..place + 1)))
             .map_err(raised)?;
@@ -346,17 +363,6 @@ const NOT_SEEN: i64 = -1;
 /// As Wireshark counts.
 fn frame_number(frame_index: u64) -> i64 {
     frame_index as i64 + 1
-}
-
-static REUSE: Once = Once::new();
-
-/// glibc returns large blocks to the kernel when they are freed, up to when a mapping larger than they was freed, but
-/// counts no mapping above 32 MiB (mallopt(3), M_MMAP_THRESHOLD). Columns of one connection after the other then take
-/// the same pages, where fresh ones would cost more than filling them. Other allocators lose nothing.
-fn let_freed_memory_be_reused() {
-    const LARGEST_COUNTED: usize = 32 << 20;
-    const HEADER_AND_ROUNDING: usize = 8 << 10;
-    drop(black_box(Vec::<u8>::with_capacity(LARGEST_COUNTED - HEADER_AND_ROUNDING)));
 }
 
 /// Give a column to NumPy without copying it; all who ask for a connection share it, so it is read-only.

@@ -65,7 +65,7 @@ impl JsonTexts {
 
     /// The display filters of connections as texts; of each its first and last frame, or None.
     #[staticmethod]
-    fn connection_filters(connections: Vec<(String, String, String, Option<(i64, i64)>)>) -> Self {
+    fn connection_filters(connections: Vec<FilteredConnection>) -> Self {
         let mut texts = Texts::with_capacity(connections.len(), 128 * connections.len());
         let mut filter = Vec::new();
         for (client, server, transport, frames) in connections {
@@ -85,6 +85,9 @@ impl JsonTexts {
         Ok(PyBytes::new(py, text))
     }
 }
+
+/// Client, server, transport, first and last frame.
+type FilteredConnection = (String, String, String, Option<(i64, i64)>);
 
 /// A text of its own for each document, or one for all.
 #[derive(FromPyObject)]

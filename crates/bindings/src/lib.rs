@@ -12,6 +12,7 @@ mod flow_columns;
 mod flow_ends;
 mod flow_times;
 mod frames;
+mod freed_memory;
 mod host_clock;
 mod json_texts;
 #[cfg(target_os = "linux")]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
 use pepscope_connections::Columns;
+use pepscope_evidence::clocks::timestamps;
 use pepscope_evidence::packets::Packets;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -14,6 +15,9 @@ use pyo3::types::{PyDict, PyTuple};
 /// Of up to so many packets an array is a copy, which then takes no longer than what else making an array takes. The
 /// columns of more are NumPy's from the beginning, so that nothing large is in memory twice.
 const MOST_COPIED: usize = 4096;
+
+/// Connections of up to so many packets may share columns: those that stay while others are let go of are small.
+pub(crate) const MOST_SHARED: u64 = 512;
 
 fn uneven() -> PyErr {
     PyValueError::new_err("the columns differ in length")
@@ -105,6 +109,10 @@ macro_rules! packet_columns {
             Packets { $($name: &columns.$name,)* }
         }
 
+        fn owned(packets: Packets<'_>) -> Columns {
+            Columns { $($name: packets.$name.to_vec(),)* ..Columns::default() }
+        }
+
         /// Some rows of the columns of several connections.
         pub(crate) fn rows(columns: &Columns, range: Range<usize>) -> Packets<'_> {
             Packets { $($name: &columns.$name[range.clone()],)* }
@@ -141,14 +149,14 @@ macro_rules! packet_columns {
             $(#[getter]
             fn $name(&self, py: Python<'_>) -> Py<PyArray1<$element>> {
                 match &self.0 {
-                    Kept::Few(columns, arrays) => copied(py, &arrays.$name, &columns.$name),
+                    Kept::Few(columns, range, arrays) => copied(py, &arrays.$name, &columns.$name[range.clone()]),
                     Kept::Many(arrays) => arrays.$name.clone_ref(py),
                 }
             })*
 
             fn __len__(&self, py: Python<'_>) -> usize {
                 match &self.0 {
-                    Kept::Few(columns, _) => columns.time_ns.len(),
+                    Kept::Few(_, range, _) => range.len(),
                     Kept::Many(arrays) => arrays.time_ns.bind(py).len(),
                 }
             }
@@ -196,7 +204,7 @@ macro_rules! packet_columns {
                     }
                 }
                 Ok(match &self.0 {
-                    Kept::Few(own, _) => Self::new(py, with_replaced(Columns::clone(own), columns)?),
+                    Kept::Few(own, range, _) => Self::new(py, with_replaced(owned(rows(own, range.clone())), columns)?),
                     Kept::Many(own) => Self(Kept::Many(own.replaced(py, columns)?)),
                 })
             }
@@ -235,7 +243,8 @@ packet_columns! {
 pub(crate) struct PacketColumns(Kept);
 
 enum Kept {
-    Few(Arc<Columns>, Copies),
+    /// Rows of columns that several connections may share.
+    Few(Arc<Columns>, Range<usize>, Copies),
     Many(Arrays),
 }
 
@@ -244,13 +253,24 @@ impl PacketColumns {
         if columns.time_ns.len() > MOST_COPIED {
             Self(Kept::Many(Arrays::new(py, columns)))
         } else {
-            Self(Kept::Few(Arc::new(columns), Copies::none()))
+            let all = 0..columns.time_ns.len();
+            Self(Kept::Few(Arc::new(columns), all, Copies::none()))
         }
+    }
+
+    /// The packets of a connection in some rows, at most `MOST_SHARED`, of columns that it shares with others.
+    pub(crate) fn shared(columns: &Arc<Columns>, range: Range<usize>) -> Self {
+        Self(Kept::Few(columns.clone(), range, Copies::none()))
+    }
+
+    /// Whether times fall by more than this from one packet to the next.
+    pub(crate) fn clock_falls(&self, py: Python<'_>, least_fall_ns: i64) -> PyResult<bool> {
+        Ok(!timestamps::falls(self.borrowed(py)?.columns()?.time_ns, least_fall_ns).is_empty())
     }
 
     fn borrowed<'py>(&self, py: Python<'py>) -> PyResult<PacketArrays<'py>> {
         Ok(match &self.0 {
-            Kept::Few(columns, _) => PacketArrays::Few(columns.clone()),
+            Kept::Few(columns, range, _) => PacketArrays::Few(columns.clone(), range.clone()),
             Kept::Many(arrays) => PacketArrays::Many(Box::new(arrays.borrowed(py)?)),
         })
     }
@@ -258,7 +278,7 @@ impl PacketColumns {
 
 /// The columns of a `PacketColumns` that Python gave.
 pub(crate) enum PacketArrays<'py> {
-    Few(Arc<Columns>),
+    Few(Arc<Columns>, Range<usize>),
     Many(Box<BorrowedArrays<'py>>),
 }
 
@@ -273,7 +293,7 @@ impl<'py> FromPyObject<'_, 'py> for PacketArrays<'py> {
 impl PacketArrays<'_> {
     pub(crate) fn columns(&self) -> PyResult<Packets<'_>> {
         match self {
-            Self::Few(columns) => Ok(slices(columns)),
+            Self::Few(columns, range) => Ok(rows(columns, range.clone())),
             Self::Many(arrays) => arrays.columns(),
         }
     }

@@ -110,7 +110,7 @@ class PacketNames:
         return found
 
     def _frames(self, vantage: Vantage) -> _Frames:
-        number = vantage.connection.id
+        number = vantage.number
         latest = self._latest.get(vantage.capture)
         if latest is None or latest.connection != number:
             capture = self.captures[vantage.capture]
