@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pepscope import _core
-from pepscope.captures.connection_sequence import ConnectionSequence
-from pepscope.captures.connections import Connection
+from pepscope.captures.connections import Connection, ConnectionSequence
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.opening.capture_files import CaptureFile, capture_name, readable_path
 from pepscope.captures.opening.parts import capture_files, check_order, parts_name
