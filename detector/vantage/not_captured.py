@@ -42,11 +42,10 @@ def missing_packets(pair: Pair) -> str:
     return f"Not captured, so not compared: {'; '.join(lacking)}." if lacking else ""
 
 
-def lack_packets(pairs: Sequence[Pair]) -> BoolArray:
-    """Of which pairs `missing_packets` says something."""
-    lacking = np.zeros(len(pairs), np.bool_)
-    for side in (0, -1):
-        summaries = Summaries([pair.vantages[side] for pair in pairs])
+def lack_packets(vantages: Sequence[Summaries]) -> BoolArray:
+    """Of which pairs `missing_packets` says something, by the summaries at their vantages."""
+    lacking = np.zeros(len(vantages[0]), np.bool_)
+    for summaries in vantages:
         for direction in DIRECTIONS:
             lacking |= summaries.of_flow(direction, "missing_packets") != COMPLETE
     return lacking
@@ -59,13 +58,12 @@ def cut_options(pair: Pair) -> str:
     return f"{' and '.join(cut)} {verb} packets within the TCP options, so timestamps are unknown there." if cut else ""
 
 
-def have_cut_options(pairs: Sequence[Pair]) -> BoolArray:
-    """Of which pairs `cut_options` says something."""
-    have_cut = np.zeros(len(pairs), np.bool_)
-    for side in (0, -1):
-        summaries = Summaries([pair.vantages[side] for pair in pairs])
+def have_cut_options(vantages: Sequence[Summaries]) -> BoolArray:
+    """Of which pairs `cut_options` says something, by the summaries at their vantages."""
+    have_cut = np.zeros(len(vantages[0]), np.bool_)
+    for summaries in vantages:
         cut, packets = (
-            sum([summaries.of_flow(direction, name) for direction in DIRECTIONS], np.zeros(len(pairs), np.int64))
+            sum([summaries.of_flow(direction, name) for direction in DIRECTIONS], np.zeros(len(have_cut), np.int64))
             for name in ("options_truncated_packets", "packets")
         )
         have_cut |= cut / np.maximum(packets, 1) >= _MOSTLY

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import is_
 
 import numpy as np
 
@@ -83,10 +84,11 @@ def judge_columns(
     found = _found(observations)
     pairs = [observation.pair for observation in observations]
     shown = pairs if seen is None else seen
-    of_shown, of_judged = Shown(shown), Shown(pairs)
+    of_judged = Shown(pairs)
+    of_shown = of_judged if all(map(is_, shown, pairs)) else Shown(shown)
     stretches = stretches_of(shown, places or [None] * len(shown))
     doubtful = are_doubtful(pairs, found)
-    verdicts = _verdicts(pairs, found, doubtful, stretches)
+    verdicts = _verdicts(of_judged, found, doubtful, stretches)
     rows = PairRows(
         of_shown.vantage_rows(),
         [verdict for verdict, _ in _KINDS],
@@ -106,8 +108,9 @@ def judge_columns(
     return Judged(rows, found, doubtful)
 
 
-def _verdicts(pairs: Sequence[Pair], found: Found, doubtful: BoolArray, stretches: StretchRows) -> _Verdicts:
+def _verdicts(judged: Shown, found: Found, doubtful: BoolArray, stretches: StretchRows) -> _Verdicts:
     """The verdicts: most by columns, the others one by one, because their reasons read several findings."""
+    pairs = judged.pairs
     weighed = weigh(found)
     least = np.array([pair.options.least_probability for pair in pairs], np.float64)
     regular, only_pass_data = (~doubtful & are(least) for are in (weighed.are_regular, weighed.only_pass_data))
@@ -117,7 +120,7 @@ def _verdicts(pairs: Sequence[Pair], found: Found, doubtful: BoolArray, stretche
         np.where(regular, weighed.for_end, weighed.same_data),
         {},
     )
-    lacking, cut = lack_packets(pairs), have_cut_options(pairs)
+    lacking, cut = lack_packets(judged.summaries), have_cut_options(judged.summaries)
     for row in np.flatnonzero(regular & lacking).tolist():
         made.texts[row] = missing_packets(pairs[row])
     for row in np.flatnonzero(only_pass_data).tolist():

@@ -29,6 +29,11 @@ class Shown:
     def _last(self) -> Summaries:
         return Summaries([pair.vantages[-1] for pair in self.pairs])
 
+    @property
+    def summaries(self) -> tuple[Summaries, Summaries]:
+        """At the first vantage point and at the last, which may be the same."""
+        return self._first, self._last
+
     @cached_property
     def _are_alone(self) -> BoolArray:
         return np.array([len(pair.vantages) == 1 for pair in self.pairs], np.bool_)

@@ -92,8 +92,9 @@ def test_sides_and_what_is_missing_are_those_of_single_pairs(run: str) -> None:
     assert own.tolist() == pytest.approx([first_is_client_side(*each) for each in connections])
     assert timed.tolist() == [is_timed(one) and is_timed(two) for one, two in connections]
     assert all(0 <= client_nearness(one)[0] <= 1 for one, _ in connections)
-    assert lack_packets(pairs).tolist() == [bool(missing_packets(pair)) for pair in pairs]
-    assert have_cut_options(pairs).tolist() == [bool(cut_options(pair)) for pair in pairs]
+    vantages = sides.client, sides.server
+    assert lack_packets(vantages).tolist() == [bool(missing_packets(pair)) for pair in pairs]
+    assert have_cut_options(vantages).tolist() == [bool(cut_options(pair)) for pair in pairs]
     for pair, may_be in zip(pairs, may_be_one_place(sides).tolist(), strict=True):
         assert may_be or one_place(pair) is None
 
