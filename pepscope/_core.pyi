@@ -22,8 +22,6 @@ __all__ = [
     "FlowEnds",
     "FlowTimes",
     "HostTicks",
-    "JsonTexts",
-    "ListedTexts",
     "LivePath",
     "Packet",
     "PacketColumns",
@@ -56,9 +54,11 @@ __all__ = [
     "copy_with_comments",
     "data_ranges",
     "data_rows",
+    "duration_texts",
     "early_acks",
     "early_own_acks",
     "exchange_kinds",
+    "filled_json",
     "fin_leads_ns",
     "fin_offsets",
     "fingerprints",
@@ -94,6 +94,7 @@ __all__ = [
     "simulate",
     "sketch",
     "strongest",
+    "time_texts",
     "timestamp_steps",
     "transfer_spans",
     "vote",
@@ -128,6 +129,23 @@ def read_capture(
 
 def begins_like_capture(path: str) -> bool:
     """Whether a file begins like a capture that can be read."""
+
+def filled_json(
+    order: npt.NDArray[np.uint32],
+    ends: npt.NDArray[np.int64],
+    shapes: Sequence[tuple[Sequence[bytes], Sequence[Any]]],
+    encode: Callable[[Any], bytes],
+) -> tuple[bytes, npt.NDArray[np.int64]]:
+    """Documents one after the other: `order` says of which shape each is, of which `shapes` has the text between the
+    gaps and a column a gap, with a row for each document of the shape. Columns are float64 (null where not finite),
+    int64, a list of values (bytes are JSON already), or uint32 places in such a list; `encode` writes values of other
+    types. Also returns where the documents end that `ends` counts. Raises IndexError where a column is too short."""
+
+def duration_texts(seconds: npt.NDArray[np.float64]) -> list[str]:
+    """Times with three digits and a unit."""
+
+def time_texts(times_ns: npt.NDArray[np.int64]) -> list[str]:
+    """Unix times (ns) as RFC 3339 has them, in UTC and to the nanosecond."""
 
 def data_ranges(direction: int, packets: PacketColumns) -> tuple[_Ranges, _Ranges]:
     """Data of `direction` as (start, end, time): ascending disjoint ranges beyond everything sent before, and the
@@ -1271,60 +1289,3 @@ class LivePath:
 
     def series_columns(self) -> list[tuple[str, int | None, str, npt.NDArray[Any]]]:
         """Place, flow, quantity (with its unit) and values; NaN where it did not exist."""
-
-@final
-class JsonTexts:
-    """JSON texts one behind the other."""
-
-    def __new__(cls, values: Sequence[Any], encode: Callable[[Any], bytes]) -> JsonTexts:
-        """The JSON text of each value; `encode` gives that of what is neither None nor a number or a text."""
-
-    @staticmethod
-    def times(times_ns: Sequence[int | None]) -> JsonTexts:
-        """Unix times (ns) as RFC 3339 has them, in UTC and to the nanosecond; null for None."""
-
-    @staticmethod
-    def of(made: Sequence[bytes]) -> JsonTexts:
-        """Texts that are JSON already."""
-
-    @staticmethod
-    def filled(parts: Sequence[bytes], columns: Sequence[JsonTexts | bytes], count: int) -> JsonTexts:
-        """So many documents with values in the gaps between `parts`; a column may be one text for all of them.
-
-        Raises ValueError where columns do not fit the gaps.
-        """
-
-    @staticmethod
-    def connection_filters(connections: Sequence[tuple[str, str, str, tuple[int, int] | None]]) -> JsonTexts:
-        """The display filters of connections as texts: of each client, server, transport, first and last frame."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, place: int) -> bytes: ...
-
-@final
-class ListedTexts:
-    """Pieces of many documents, made form by form: where those of each document begin and the last ones end, and of
-    each its form and its place among the texts of that form."""
-
-    def __new__(
-        cls,
-        ends: npt.NDArray[np.int64],
-        form: npt.NDArray[np.uint32],
-        place: npt.NDArray[np.uint32],
-        forms: Sequence[JsonTexts],
-    ) -> ListedTexts: ...
-    def joined(
-        self,
-        documents: Sequence[int],
-        heads: Sequence[bytes],
-        endings: Sequence[Sequence[bytes] | None],
-        usual: bytes,
-        around: tuple[bytes, bytes, bytes, bytes],
-        separator: bytes,
-    ) -> bytes:
-        """Some documents, each its head, then its pieces within `around` (before, between and behind them, or in their
-        place), with `separator` between the documents. `endings` has what stands behind each piece: of a document a
-        list, or None where it is `usual`.
-
-        Raises IndexError where there is no such document, or a list has another number of pieces.
-        """

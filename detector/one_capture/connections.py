@@ -15,7 +15,6 @@ from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.members import Ints
 from detector.one_capture.reasons.evidence import exchange_evidence_columns
 from detector.one_capture.reasons.sentences import NO_PATH, at_odds, leg_too_short, reason
-from detector.verdict.weighing import judge
 from pepscope.captures.connections import endpoint
 from pepscope.results.evidence.columns import EvidenceColumns, columns_of
 from pepscope.results.pair_table import PairTable
@@ -56,7 +55,9 @@ def pair_table(
     paths = [capture.path for capture in vantage.captures]
     for rows in _parts(len(clients)):
         parts = [
-            exchange_evidence_columns(side.connections.figure_columns(rows), side.connections.explanations[rows])
+            exchange_evidence_columns(
+                side.side, side.connections.figure_columns(rows), side.connections.explanations[rows]
+            )
             for side in sides
         ]
         evidence = [part for of_side in parts for part in of_side]
@@ -116,6 +117,8 @@ class _Judged:
         self, evidence: list[EvidenceColumns], further: FurtherEvidence, first: int, least_probability: float
     ) -> list[EvidenceColumns]:
         """All evidence; connections of which further methods say something are judged by all of it together."""
+        from detector.verdict.weighing import judge
+
         found = [tuple(further(first + row)) for row in range(len(self.verdict))]
         own: list[list[Evidence]] = [[] for _ in found]
         for part in evidence:

@@ -68,27 +68,25 @@ class JudgedPools:
     def figures(self, place: int, hosts: int) -> PoolFigures:
         """A pool in figures."""
         columns = self.figure_columns(slice(place, place + 1), hosts)
-        return PoolFigures(*(column[0] for column in columns.values()))
+        return PoolFigures(self.side, *(column.tolist()[0] for column in columns.values()))
 
-    def figure_columns(self, rows: slice, hosts: int = 1) -> dict[str, list[Any]]:
-        """Some pools in figures, of so many hosts each: the fields of `PoolFigures` as columns."""
+    def figure_columns(self, rows: slice, hosts: int = 1) -> dict[str, npt.NDArray[Any]]:
+        """Some pools in figures, of so many hosts each: the fields of `PoolFigures` behind the side as columns."""
         of = self.pools
         late = self.posterior.late[rows] + self.posterior.fleet[rows]
-        count = len(late)
         measured = {
-            name: getattr(of, name)[rows].tolist()
+            name: getattr(of, name)[rows]
             for name in (
                 "connections", "exchanges", "near_s", "handshake_s", "plain_s", "reference_s", "fast_excess_s",
                 "least_fast_s", "most_fast_s", "leg_s", "leg_low_s", "leg_high_s",
             )
         }  # fmt: skip
         return {
-            "side": [self.side] * count,
-            "hosts": [hosts] * count,
+            "hosts": np.full(len(late), hosts),
             **measured,
-            "split": self.classes.split[rows].tolist(),
-            "late": late.tolist(),
-            "dialogues": of.dialogues[rows].tolist(),
+            "split": self.classes.split[rows],
+            "late": late,
+            "dialogues": of.dialogues[rows],
         }
 
 
@@ -119,12 +117,10 @@ def judged_groups(judged: SideJudgement, members: Pools, least_probability: floa
 
 def judged_connections(judged: SideJudgement, members: Pools, least_probability: float) -> JudgedPools:
     """The connections of a side with what explains each."""
-    found = pools.of_connections(judged, members)
+    found, posterior = pools.of_connections(judged, members), judged.alone.of(judged.connection_kind)
     in_time = _in_time(found.fast_excess_s, judged.variation_s[judged.places.member_group[judged.places.member]])
-    split = classes(
-        judged.connections, found.exchanges, side=judged.side, least_probability=least_probability, in_time=in_time
-    )
-    return JudgedPools(judged.side, found, split, judged.connections, _comes_one_way(judged))
+    split = classes(posterior, found.exchanges, side=judged.side, least_probability=least_probability, in_time=in_time)
+    return JudgedPools(judged.side, found, split, posterior, _comes_one_way(judged))
 
 
 def _in_time(fast_excess_s: Floats, variation_s: Floats) -> npt.NDArray[np.bool_]:

@@ -99,7 +99,7 @@ def of_connections(judged: SideJudgement, members: Pools) -> Pools:
         np.bincount(timing.connection, minlength=count), _dialogues(timing, timing.connection, count),
         np.ones(count, np.int64), members.near_s[member],
         members.handshake_s[member], members.plain_s[member], members.reference_s[member], fast_s, fast_s, fast_s,
-        *leg_estimates(judged.connections.leg_nats),
+        *(estimate[judged.connection_kind] for estimate in leg_estimates(judged.alone.leg_nats)),
     )  # fmt: skip
 
 

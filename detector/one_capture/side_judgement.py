@@ -59,7 +59,8 @@ _MEMBERS_TOGETHER = 4096
 
 @dataclass(frozen=True, slots=True)
 class SideJudgement:
-    """Posteriors on one side; `groups` has an element a group and legs by member, `connections` one a connection."""
+    """Posteriors on one side; `groups` has an element a group and legs by member, `alone` one for each kind of
+    connection: those of one member whose exchanges say the same. `connection_kind` is that of each connection."""
 
     side: GroupSide
     servers: Sequence[str]  # of the connections
@@ -70,7 +71,8 @@ class SideJudgement:
     near_nats: Floats  # by group: of the members' near ends (of clients: how they vary, and their stacks), for one box
     stack_nats: Floats  # by group: of clients' stacks alone; 0 for servers
     groups: Posterior
-    connections: Posterior
+    alone: Posterior
+    connection_kind: Ints
 
 
 def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) -> SideJudgement:
@@ -80,7 +82,7 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
     where = places(vantage.columns, at_client=at_client, table=table)
     used = np.ones(len(where.member), np.bool_)
     timing = exchange_timing(vantage.exchanges, where, used, at_client=at_client)
-    groups, members, connections = len(where.network), len(where.member_group), len(where.member)
+    groups, members = len(where.network), len(where.member_group)
     variation_s = timing.of_groups(timing.variation_s, where.member_group, groups)
     steady_s = variation_s
     if at_client:  # a path varies as its handshakes do; first data may wait for the handshake of who answers SYNs
@@ -113,16 +115,15 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
         network = np.unique(where.network, return_inverse=True)[1]
         of_links = group_link_nats(vantage.senders, far.value, where.group, network, variation_s)
         split = split + of_stacks + answered * of_links
-    every, alone = np.arange(members), np.arange(connections)
-    nothing = np.zeros(connections)
+    every = np.arange(members)
     of_groups = shown.weighed(timing.member, every, where.member_group, groups, (end, split))
     if not at_client:
         of_groups = _by_other_ports(of_groups, answered, where, PRIORS[side])
     shown = replace(shown, closes=no_closes())  # one close of one connection tells little
-    of_connections = shown.weighed(timing.connection, where.member, alone, connections, (nothing, nothing))
+    alone, kind = shown.weighed_alone(timing.connection, where.member)
     return SideJudgement(
         side, vantage.servers, where, timing, variation_s, shown.reference.round_trip_s, split - end, of_stacks,
-        of_groups, of_connections,
+        of_groups, alone, kind,
     )  # fmt: skip
 
 
@@ -178,6 +179,20 @@ class _Shown:
         if groups < len(group):
             first = np.searchsorted(group, np.arange(groups))
             alike = self._units(group[unit], self.variation[member[first]], group[self.closes.member])
+        return self._posterior(units, alike, member, group, groups, seen)
+
+    def weighed_alone(self, unit: Ints, member: Ints) -> tuple[Posterior, Ints]:
+        """The posterior of units each by itself, once for all of a member that show the same, and which is that of each
+        unit."""
+        units = self._units(unit, self.variation[member], no_closes().member)
+        _, first, kind = np.unique(codes([units.kind, member]), return_index=True, return_inverse=True)
+        once, alone, nothing = _Units(units.kinds, units.kind[first]), np.arange(len(first)), np.zeros(len(first))
+        return self._posterior(once, once, member[first], alone, len(first), (nothing, nothing)), kind
+
+    def _posterior(
+        self, units: _Units, alike: _Units, member: Ints, group: Ints, groups: int, seen: tuple[Floats, Floats]
+    ) -> Posterior:
+        """The posterior of groups by what their units, and they as if each were one unit, show."""
         parts = []
         for begin, end in _together(group, groups):
             inside = slice(*np.searchsorted(group, [begin, end]))

@@ -140,6 +140,13 @@ class PairTable(Sequence[PairResult]):
         """The packets that show what was found on the pair in a row of `columns`; None where none were given."""
         return self._packets.get(row)
 
+    def packets_of_rows(self, rows: Int64Array) -> dict[int, PairPackets]:
+        """The packets of those pairs in some rows that were given any, by their place among the rows."""
+        packets = self._packets
+        if not packets:
+            return {}
+        return {place: packets[row] for place, row in enumerate(rows.tolist()) if row in packets}
+
     def series(self, place: int) -> tuple[FlowSeries, ...]:
         """What a page draws of a pair."""
         return self._series.get(self._row(place), ())
@@ -148,6 +155,11 @@ class PairTable(Sequence[PairResult]):
     def rows(self) -> Sequence[int]:
         """The row of each place in `columns`."""
         return range(len(self.columns.packets)) if self._order is None else self._order
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether places are rows of `columns`."""
+        return self._order is None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -224,16 +236,16 @@ class PairTable(Sequence[PairResult]):
 
     def pieces(self, places: Int64Array) -> Pieces:
         """What methods found on some pairs, without figures and sentences."""
-        return self.columns.evidence.pieces(self._rows(places))
+        return self.columns.evidence.pieces(self.rows_at(places))
 
     def verdicts(self, places: Int64Array | None = None) -> list[Verdict]:
         """The verdicts on some pairs, or on all of them."""
-        rows = self.rows if places is None else self._rows(places).tolist()
+        rows = self.rows if places is None else self.rows_at(places).tolist()
         return self.columns.verdict.of(rows)
 
     def sizes_bytes(self, places: Int64Array) -> Int64Array:
         """What each of some pairs carried in both directions."""
-        rows = self._rows(places)
+        rows = self.rows_at(places)
         up, down = (np.asarray(column)[rows] for column in self.columns.payload_bytes)
         return np.asarray(up + down)
 
@@ -257,7 +269,8 @@ class PairTable(Sequence[PairResult]):
     def _row(self, place: int) -> int:
         return self.rows[place]
 
-    def _rows(self, places: Int64Array) -> Int64Array:
+    def rows_at(self, places: Int64Array) -> Int64Array:
+        """The rows of some places in `columns`."""
         return places if self._order is None else np.asarray(self._order)[places]
 
     def _made(self, row: int) -> PairResult:

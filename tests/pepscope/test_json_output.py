@@ -111,9 +111,9 @@ def test_batches_leave_no_trace(count: int) -> None:
 
 
 def test_pairs_are_made_one_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = list[int]()
-    heads = pair_documents._heads
-    monkeypatch.setattr(pair_documents, "_heads", lambda *pairs: made.extend(pairs[1]) or heads(*pairs))  # type: ignore[func-returns-value]
+    made = []
+    columns = pair_documents._columns
+    monkeypatch.setattr(pair_documents, "_columns", lambda *pairs: made.extend(pairs[1]) or columns(*pairs))  # type: ignore[func-returns-value]
     chunks = encode.json_chunks(many(1000))
     for _ in range(4):
         next(chunks)
@@ -129,7 +129,7 @@ def test_a_file_appears_when_it_is_whole(write: Any, tmp_path: Path, monkeypatch
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(pair_documents, "_heads", broken)
+        patched.setattr(pair_documents, "_columns", broken)
         with pytest.raises(OSError, match="No space"):
             write(many(3), path)
     assert [(found.name, found.read_text()) for found in tmp_path.iterdir()] == [("verdicts", "earlier")]

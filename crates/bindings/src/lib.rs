@@ -14,7 +14,6 @@ mod flow_times;
 mod frames;
 mod freed_memory;
 mod host_clock;
-mod json_texts;
 #[cfg(target_os = "linux")]
 mod live;
 mod packets;
@@ -33,6 +32,7 @@ mod staircases;
 mod standard_input;
 mod summaries;
 mod telling;
+mod templates;
 mod timestamps;
 
 use pyo3::prelude::*;
@@ -66,8 +66,6 @@ mod _core {
     use crate::frames::{frames_of_connections, header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]
     use crate::host_clock::HostTicks;
-    #[pymodule_export]
-    use crate::json_texts::{JsonTexts, ListedTexts};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::live::LivePath;
@@ -103,6 +101,8 @@ mod _core {
         acknowledging_rows, data_rows, first_copies, first_flagged, last_arrivals, receiver_times_s, row_of_byte,
         strongest,
     };
+    #[pymodule_export]
+    use crate::templates::{duration_texts, filled_json, time_texts};
     #[pymodule_export]
     use crate::timestamps::{clock_falls, longest_pause_ns, timestamp_steps};
 

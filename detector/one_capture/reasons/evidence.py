@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from detector.one_capture.classes import Explanation
 from detector.one_capture.likelihoods.timing_tables import Floats
@@ -30,8 +32,9 @@ from detector.one_capture.reasons.sentences import (
     duration,
     numbers_of,
     reason,
+    reasons,
 )
-from pepscope.results.evidence.columns import EvidenceColumns, Figure, Words, evidence_columns, rounded
+from pepscope.results.evidence.columns import EvidenceColumns, Form, Words, rounded
 from pepscope.results.verdicts import Evidence, GroupSide
 
 if TYPE_CHECKING:
@@ -69,33 +72,54 @@ def exchange_evidence(figures: PoolFigures, explanation: Explanation) -> Evidenc
     return finding.evidence(NAME, strength, words.summary, numbers_of(figures), words.caveats)
 
 
-def exchange_evidence_columns(figures: Mapping[str, list[Any]], explanation: Ints) -> list[EvidenceColumns]:
-    """What the exchanges of many pools show; `figures` are the fields of `PoolFigures` as columns."""
-    exchanges = np.asarray(figures["exchanges"], np.int64)
-    pool = [*zip(*figures.values(), explanation.tolist(), strict=True)]
+def exchange_evidence_columns(
+    side: GroupSide, figures: Mapping[str, npt.NDArray[Any]], explanation: Ints
+) -> list[EvidenceColumns]:
+    """What the exchanges of many pools show; `figures` are the fields of `PoolFigures` behind the side as columns."""
+    exchanges = figures["exchanges"]
     stated = [
-        *((name, figures[name]) for name in COUNTS),
-        *((name, _rounded(figures[field], TIME_DIGITS)) for name, field in TIMES.items()),
-        *((name, _rounded(figures[field], SHARE_DIGITS)) for name, field in SHARES.items()),
+        *(figures[name] for name in COUNTS),
+        *(rounded(figures[field], TIME_DIGITS) for field in TIMES.values()),
+        *(rounded(figures[field], SHARE_DIGITS) for field in SHARES.values()),
+        np.full(len(exchanges), _SIDES.index(side)), *figures.values(), explanation,
     ]  # fmt: skip
-    strength = _strength(np.asarray(figures["split"], np.float64))
+    strength = _strength(figures["split"])
     number_of = {finding: number for number, finding in enumerate(ExchangeFinding)}
     of_explanation = np.asarray([number_of[_finding(1, each)] for each in Explanation])[explanation]
     found = np.where(exchanges == 0, number_of[ExchangeFinding.NO_EXCHANGES], of_explanation)
     parts = []
     for number, finding in enumerate(ExchangeFinding):
         rows = np.flatnonzero(found == number)
-        places = rows.tolist()
-        of_rows = [Figure(name, [values[place] for place in places]) for name, values in stated]
-        beside = [Figure("pool", [pool[place] for place in places])]
+        if not len(rows):
+            continue
+        form = Form(NAME, finding.row.outcome, finding, _STATED, (), None, _pool_words, _POOL, _pool_sentences)
         firmly = strength[rows] if finding.row.weight is not None else np.zeros(len(rows))
-        parts += evidence_columns(NAME, finding, rows, firmly, of_rows, _pool_words, beside)
+        parts.append(EvidenceColumns(form, rows, firmly, tuple(column[rows] for column in stated)))
     return parts
 
 
+#: What evidence on exchanges states, and what its sentences are made of: the fields of `PoolFigures`, and what explains
+#: the pool.
+_STATED = (*COUNTS, *TIMES, *SHARES)
+_POOL = tuple(f"pool_{name}" for name in (*(field.name for field in fields(PoolFigures)), "explanation"))
+_SIDES = tuple(GroupSide)
+
+
 def _pool_words(numbers: Mapping[str, Any]) -> Words:
-    side, *values, explanation = numbers["pool"]
-    return _words(PoolFigures(GroupSide(side), *values), Explanation(explanation))
+    side, *values, explanation = [numbers[name] for name in _POOL]
+    return _words(PoolFigures(_SIDES[side], *values), Explanation(explanation))
+
+
+def _pool_sentences(numbers: Mapping[str, Any]) -> tuple[list[str], list[tuple[str, ...]]]:
+    side, *columns, explanation = [np.asarray(numbers[name]) for name in _POOL]
+    figures = dict(zip([field.name for field in fields(PoolFigures)][1:], columns, strict=True))
+    said = [""] * len(explanation)
+    for code in np.unique(side).tolist():
+        rows = np.flatnonzero(side == code)
+        texts = reasons(_SIDES[code], {name: column[rows] for name, column in figures.items()}, explanation[rows])
+        for row, text in zip(rows.tolist(), texts, strict=True):
+            said[row] = text
+    return said, [_CAVEATS if exchanges else () for exchanges in figures["exchanges"].tolist()]
 
 
 def _words(figures: PoolFigures, explanation: Explanation) -> Words:
@@ -111,13 +135,6 @@ def _finding(exchanges: int, explanation: Explanation) -> ExchangeFinding:
 def _strength(split: Floats) -> Floats:
     odds = np.log(np.maximum(split, 1e-9) / np.maximum(1 - split, 1e-9))
     return np.minimum(1.0, np.abs(odds) / _CERTAIN_NATS)
-
-
-def _rounded(values: Sequence[float], digits: int) -> list[float | None]:
-    numbers = rounded(np.asarray(values, np.float64), digits)
-    if not np.isnan(numbers).any():
-        return numbers.tolist()  # type: ignore[no-any-return]
-    return [None if math.isnan(number) else number for number in numbers.tolist()]
 
 
 def group_evidence(

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from detector.one_capture.classes import Explanation
+from detector.one_capture.members import Ints
+from pepscope._core import duration_texts
 from pepscope.results.verdicts import GroupSide
+
+Columns = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,35 @@ def reason(figures: PoolFigures, explanation: Explanation) -> str:
     return _undecided(figures, explanation) if writer is None else writer(figures)
 
 
+def reasons(side: GroupSide, figures: Columns, explanation: Ints) -> list[str]:
+    """What `reason` says of many pools; `figures` are the fields of `PoolFigures` behind the side."""
+    said = [""] * len(explanation)
+    kind = np.where(figures["exchanges"] == 0, _NOT_TIMED, explanation)
+    for code in np.unique(kind).tolist():
+        rows = np.flatnonzero(kind == code)
+        of_rows = {name: column[rows] for name, column in figures.items()}
+        many = _WRITERS_OF_MANY.get(code)
+        if many is None:
+            pools = zip(*(column.tolist() for column in of_rows.values()), strict=True)
+            of_code = zip(pools, explanation[rows].tolist(), strict=True)
+            texts = [reason(PoolFigures(side, *pool), Explanation(each)) for pool, each in of_code]
+        else:
+            texts = many(side, of_rows)
+        for row, text in zip(rows.tolist(), texts, strict=True):
+            said[row] = text
+    return said
+
+
+#: Stands for the explanation of pools without an exchange.
+_NOT_TIMED = -1
+
+
+def _one(figures: PoolFigures) -> Columns:
+    """One pool as columns."""
+    names = [field.name for field in fields(PoolFigures)][1:]
+    return {name: np.asarray([getattr(figures, name)]) for name in names}
+
+
 def _split(figures: PoolFigures) -> str:
     one, several = _FAR[figures.side]
     legs = f"{duration(figures.leg_low_s)} to {duration(figures.leg_high_s)}"
@@ -96,11 +134,18 @@ def _network_or_site(figures: PoolFigures) -> str:
 
 
 def _end_to_end(figures: PoolFigures) -> str:
-    near = "" if math.isnan(figures.near_s) else f" of {duration(figures.near_s)}"
-    return (
-        f"{_extent(figures)}: the {_far(figures)} answered within {duration(max(figures.least_fast_s, 0.0))} of the "
-        f"transport's round trip{near}, as nothing can behind a longer hidden leg ({_HELD_BACK})."
-    )
+    return _ends_to_end(figures.side, _one(figures))[0]
+
+
+def _ends_to_end(side: GroupSide, figures: Columns) -> list[str]:
+    within = duration_texts(np.maximum(figures["least_fast_s"], 0.0))
+    near = duration_texts(figures["near_s"])
+    near = ["" if unknown else f" of {text}" for text, unknown in zip(near, np.isnan(figures["near_s"]), strict=True)]
+    return [
+        f"{extent}: the {far} answered within {fast} of the transport's round trip{away}, as nothing can behind a "
+        f"longer hidden leg ({_HELD_BACK})."
+        for extent, far, fast, away in zip(_extents(figures), _fars(side, figures), within, near, strict=True)
+    ]
 
 
 def _answered(figures: PoolFigures) -> str:
@@ -112,26 +157,39 @@ def _answered(figures: PoolFigures) -> str:
 
 
 def _undecided(figures: PoolFigures, explanation: Explanation) -> str:
-    late = explanation is Explanation.LATE_OR_SPLIT
+    if explanation is not Explanation.LATE_OR_SPLIT:
+        return _undecided_ones(figures.side, _one(figures))[0]
     word = "client" if figures.side is GroupSide.SERVER else "server"
-    if late:
-        what = (
-            f"every answer comes {duration(figures.fast_excess_s)} and more later than the transport's round trip: a "
-            f"split ({percent(figures.split)}), or a {word} that always takes its time ({percent(figures.late)})"
-        )  # fmt: skip
-    else:
-        what = (
-            f"the fastest answers come {duration(max(figures.fast_excess_s, 0.0))} later than the transport's round "
-            f"trip, which a hidden leg ({percent(figures.split)}) and busy {_FAR[figures.side][1]} explain alike"
-        )  # fmt: skip
-    return f"{_extent(figures)}: {what}. {_settle(figures, explanation).capitalize()}"
+    return (
+        f"{_extent(figures)}: every answer comes {duration(figures.fast_excess_s)} and more later than the transport's "
+        f"round trip: a split ({percent(figures.split)}), or a {word} that always takes its time "
+        f"({percent(figures.late)}). {_settle(figures, explanation).capitalize()}"
+    )
+
+
+def _undecided_ones(side: GroupSide, figures: Columns) -> list[str]:
+    later = duration_texts(np.maximum(figures["fast_excess_s"], 0.0))
+    shares = map(percent, figures["split"].tolist())
+    # What settles it depends on whether there is a reference.
+    settled = [_wanted(side, Explanation.UNDECIDED, has_reference=known).capitalize() for known in (False, True)]
+    settle = [settled[known] for known in (~np.isnan(figures["reference_s"])).tolist()]
+    busy = _FAR[side][1]
+    return [
+        f"{extent}: the fastest answers come {late} later than the transport's round trip, which a hidden leg "
+        f"({share}) and busy {busy} explain alike. {wanted}"
+        for extent, late, share, wanted in zip(_extents(figures), later, shares, settle, strict=True)
+    ]
 
 
 def _settle(figures: PoolFigures, explanation: Explanation) -> str:
     """What would decide."""
-    other = "servers" if figures.side is GroupSide.CLIENT else "clients"
+    return _wanted(figures.side, explanation, has_reference=not math.isnan(figures.reference_s))
+
+
+def _wanted(side: GroupSide, explanation: Explanation, *, has_reference: bool) -> str:
+    other = "servers" if side is GroupSide.CLIENT else "clients"
     wanted = [f"a second capture at the {other}"]
-    if math.isnan(figures.reference_s):
+    if not has_reference:
         wanted.append(f"pings to the same {other} in the capture")
     if explanation is not Explanation.LATE_OR_SPLIT:
         wanted.append("more connections")
@@ -145,6 +203,9 @@ _WRITERS = {
     Explanation.END_TO_END: _end_to_end,
     Explanation.HANDSHAKES_ANSWERED: _answered,
 }
+
+#: By code of the explanation, for those that very many connections have.
+_WRITERS_OF_MANY = {int(Explanation.END_TO_END): _ends_to_end, int(Explanation.UNDECIDED): _undecided_ones}
 
 
 def group_verdict_remark(port: int, network: str, verdict: str) -> str:
@@ -169,15 +230,27 @@ def at_odds(figures: PoolFigures) -> str:
 
 
 def _extent(figures: PoolFigures) -> str:
-    exchanges = counted(figures.exchanges, "exchange")
-    if figures.connections == 1:
-        return exchanges.capitalize()
-    return f"{exchanges} in {counted(figures.connections, 'connection')}".capitalize()
+    return _extent_of(figures.exchanges, figures.connections)
+
+
+def _extents(figures: Columns) -> list[str]:
+    return [*map(_extent_of, figures["exchanges"].tolist(), figures["connections"].tolist())]
+
+
+@lru_cache(maxsize=1024)
+def _extent_of(exchanges: int, connections: int) -> str:
+    some = counted(exchanges, "exchange")
+    return (some if connections == 1 else f"{some} in {counted(connections, 'connection')}").capitalize()
 
 
 def _far(figures: PoolFigures) -> str:
     one, several = _FAR[figures.side]
     return one if figures.hosts == 1 else several
+
+
+def _fars(side: GroupSide, figures: Columns) -> list[str]:
+    one, several = _FAR[side]
+    return [one if hosts == 1 else several for hosts in figures["hosts"].tolist()]
 
 
 def counted(count: int, noun: str) -> str:
@@ -187,19 +260,8 @@ def counted(count: int, noun: str) -> str:
 
 def duration(seconds: float) -> str:
     """A time with three digits and a unit."""
-    if math.isnan(seconds):
-        return "an unknown time"
-    size = abs(seconds)
-    value, unit = (seconds, "s") if size >= 1 else (seconds * 1e3, "ms") if size >= _FINEST_S else (seconds * 1e6, "us")
-    return f"{value:.{max(0, 2 - _magnitude(abs(value)))}f} {unit}"
-
-
-#: Shorter times are written in microseconds.
-_FINEST_S = 1e-4
-
-
-def _magnitude(value: float) -> int:
-    return 0 if value < 10 else 1 if value < 100 else 2
+    (text,) = duration_texts(np.asarray([seconds], np.float64))
+    return text
 
 
 def percent(share: float) -> str:

@@ -51,17 +51,20 @@ def connection_filter(client: str, server: str, transport: str, frames: tuple[in
 
     `frames` are its first and its last frame: between them no other connection of the file has the same end points.
     """
-    (one, _, first), (other, _, second) = (end.rpartition(":") for end in (client, server))
-    address, quoting = ("ipv6.addr", "icmpv6") if one.startswith("[") else ("ip.addr", "icmp")
-    terms = [f"{address} == {each.strip('[]')}" for each in (one, other)]
+    one, _, first = client.rpartition(":")
+    other, _, second = server.rpartition(":")
+    address, quoting = "ip.addr", "icmp"
+    if one.startswith("["):
+        address, quoting = "ipv6.addr", "icmpv6"
+        one, other = one.strip("[]"), other.strip("[]")
+    ends = f"{address} == {one} && {address} == {other}"
     if first == second:
-        terms += [f"{transport}.srcport == {first}", f"{transport}.dstport == {second}"]
+        ports = f"{transport}.srcport == {first} && {transport}.dstport == {second}"
     else:
-        terms += [f"{transport}.port == {port}" for port in (first, second)]
-    terms.append(f"!{quoting}")  # ICMP errors quote the headers of other packets
-    if frames is not None:
-        terms.append(f"frame.number in {{{frames[0]}..{frames[1]}}}")
-    return " && ".join(terms)
+        ports = f"{transport}.port == {first} && {transport}.port == {second}"
+    # ICMP errors quote the headers of other packets.
+    terms = f"{ends} && {ports} && !{quoting}"
+    return terms if frames is None else f"{terms} && frame.number in {{{frames[0]}..{frames[1]}}}"
 
 
 def locator(capture: str, display_filter: str) -> Locator:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pepscope.captures.provenance import time_text, tool_document
-from pepscope.results.encoding.packets import packets_document
-from pepscope.results.encoding.pairs import PairDocuments, PairTexts
+from pepscope.results.encoding.pairs import PairDocuments, PairTexts, packets_document
 from pepscope.results.encoding.templates import Layout, finite, plain_document
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED
@@ -118,22 +117,22 @@ def json_chunks(result: DetectionResult, *, indent: int = 2) -> Iterator[bytes]:
         "captures": [capture_document(capture) for capture in result.captures],
     }
     yield layout.text(head).removesuffix(b"\n}")
-    pairs = PairTexts(PairTable.of(result.pairs), layout, 2).batches(b"," + layout.line(2))
-    groups = (layout.text(group_document(group), 2) for group in result.groups)
-    for name, batches in (("pairs", pairs), ("groups", groups)):
-        yield b"," + layout.line(1) + b'"%s": [' % name.encode()
-        yield from _members(batches, layout)
+    before = b"," + layout.line(2)
+    pairs = PairTexts(PairTable.of(result.pairs), layout, 2, before=before).chunks()
+    groups = (before + layout.text(group_document(group), 2) for group in result.groups)
+    for name, chunks in (("pairs", pairs), ("groups", groups)):
+        yield b"," + layout.line(1) + b'"%s"' % name.encode() + b": ["
+        yield from _members(chunks, layout)
     yield b"\n}"
 
 
-def _members(batches: Iterable[bytes], layout: Layout) -> Iterator[bytes]:
-    """The members of a list at the top of a document, and its closing bracket."""
-    before, between = layout.line(2), b""
-    for batch in batches:
-        yield between + before
-        yield batch
-        between = b","
-    yield (layout.line(1) if between else b"") + b"]"
+def _members(chunks: Iterable[bytes], layout: Layout) -> Iterator[bytes]:
+    """The members of a list at the top of a document, of which each begins with a comma, and its closing bracket."""
+    are_first = True
+    for chunk in chunks:
+        yield chunk[1:] if are_first else chunk
+        are_first = False
+    yield b"]" if are_first else layout.line(1) + b"]"
 
 
 def line_chunks(result: DetectionResult) -> Iterator[bytes]:
@@ -148,8 +147,6 @@ def line_chunks(result: DetectionResult) -> Iterator[bytes]:
         "groups": len(result.groups),
     }
     yield layout.text(first) + b"\n"
-    for batch in PairTexts(PairTable.of(result.pairs), layout, 0, are_lines=True).batches(b"\n"):
-        yield batch
-        yield b"\n"
+    yield from PairTexts(PairTable.of(result.pairs), layout, 0, behind=b"\n", are_lines=True).chunks()
     for place, group in enumerate(result.groups):
         yield layout.text({"record": "group", "group": place, **group_document(group)}) + b"\n"

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from pepscope import _core
-from pepscope.captures.files.named_packets import connection_filter
+from pepscope._core import time_texts
+from pepscope.captures.files.named_packets import EvidencePacket, connection_filter, locators
 from pepscope.captures.provenance import time_text
-from pepscope.results.encoding.listed import Block, EvidenceTexts
-from pepscope.results.encoding.packets import PacketTexts, packets_document
-from pepscope.results.encoding.pieces import PieceTexts, piece_documents
-from pepscope.results.encoding.templates import VALUE, Layout, Template, json_texts
+from pepscope.results.encoding.pieces import UNNAMED, PieceTexts, piece_documents
+from pepscope.results.encoding.templates import VALUE, Column, Layout, Template, filled, listed
+from pepscope.results.evidence.columns import Int64Array
 from pepscope.results.evidence.named import PairPackets
 from pepscope.results.evidence.reading import EvidenceReader
 from pepscope.results.pair_table import PairTable
-from pepscope.results.pairs.columns import JUDGED, OWN
-from pepscope.results.pairs.stretch import STRETCH
+from pepscope.results.pairs.columns import JUDGED, OWN, UNKNOWN_TIME
+from pepscope.results.pairs.stretch import NO_STRETCH, STRETCH
 
-#: Pairs that are turned into text at once: some hundred kilobytes.
+#: Pairs that are written at once: some hundred kilobytes.
 _BATCH = 64
 
 
@@ -62,90 +63,76 @@ def _head(shape: Shape, value: Callable[[], Any]) -> dict[str, Any]:
     }
 
 
-class Heads(NamedTuple):
-    """What `_head` asks for of the pairs of one shape, as columns; `places` are theirs among those that were given."""
+def _shapes(
+    table: PairTable, rows: Int64Array, packets: Mapping[int, PairPackets], *, are_lines: bool
+) -> dict[Shape, Int64Array]:
+    """Which members the pairs in some rows have: of each shape the places of its pairs."""
+    columns = table.columns
+    codes = np.where(np.asarray(columns.stretch.place)[rows] == NO_STRETCH, 0, 1)
+    for vantage in columns.vantages:
+        codes = codes * 2 + (vantage.capture.codes_of(rows) != vantage.capture.code(None))
+    by_shape: dict[Shape, list[Int64Array]] = defaultdict(list)
+    is_named = np.zeros(len(rows), np.bool_)
+    is_named[list(packets)] = True
+    for code in np.unique(codes).tolist():
+        present, has_stretch = (bool(code & 2), bool(code & 1)), bool(code & 4)
+        alike = codes == code
+        unnamed = np.flatnonzero(alike & ~is_named)
+        if len(unnamed):
+            by_shape[Shape((False,) * sum(present), has_stretch, are_lines)].append(unnamed)
+        for place in np.flatnonzero(alike & is_named).tolist():
+            captures = [each.capture[int(rows[place])] for each in columns.vantages]
+            has_frames = tuple(each in packets[place].frames for each in captures if each is not None)
+            by_shape[Shape(has_frames, has_stretch, are_lines)].append(np.array([place]))
+    return {shape: np.sort(np.concatenate(places)) for shape, places in by_shape.items()}
 
-    shape: Shape
-    places: Sequence[int]
-    columns: Sequence[Sequence[Any] | _core.JsonTexts]
 
-
-class Making(NamedTuple):
-    """How columns are made of what is no value yet: display filters, of each client, server, transport, first and last
-    frame; and times."""
-
-    filters: Callable[[Sequence[tuple[str, str, str, tuple[int, int] | None]]], Sequence[str] | _core.JsonTexts]
-    times: Callable[[Sequence[int | None]], Sequence[str | None] | _core.JsonTexts]
-
-
-def _heads(
+def _columns(
     table: PairTable,
-    rows: Sequence[int],
+    rows: Int64Array,
+    shape: Shape,
     leading: Sequence[str],
     packets: Sequence[PairPackets | None],
-    lines: Sequence[int] | None,
-    making: Making,
-) -> list[Heads]:
-    """What `_head` asks for of some pairs; `leading` is what the piece of evidence says that gives the reason, `lines`
-    are the places of pairs that are lines."""
+    places: Sequence[int],
+) -> list[Column]:
+    """What `_head` asks for of pairs of one shape, a column a gap; `leading` is what the piece of evidence says that
+    gives the reason, `places` those of lines."""
     columns = table.columns
-    vantages = [column.of(rows) for column in columns.vantages]
-    frames = [_NO_FRAMES if named is None else named.frames for named in packets]
-    stretches = columns.stretch.of(rows)
-    probability = (np.asarray(column)[rows] for column in columns.probability)
-    first: list[Sequence[Any]] = [
-        columns.verdict.of(rows),
-        columns.mechanism.of(rows),
-        *(np.where(np.isnan(shares), 0.0, shares).tolist() for shares in probability),
-        [*map(columns.reason_with, rows, leading)],
-        np.asarray(columns.pairing_confidence)[rows].tolist(),
+    found: list[Column] = [list(places)] if shape.is_line else []
+    has_frames = iter(shape.has_frames)
+    for vantage in columns.vantages:
+        captures = vantage.capture.of(rows)
+        if captures[0] is None:
+            continue
+        clients, servers, transports = vantage.client.of(rows), vantage.server.of(rows), vantage.transport.of(rows)
+        spans: list[tuple[int, int] | None] = [None] * len(rows)
+        if next(has_frames):
+            known = [named.frames[name] for named, name in zip(packets, captures, strict=True) if named and name]
+            spans = [*known]
+        found += [vantage.capture.coded(rows), clients, servers, vantage.transport.coded(rows)]
+        found += [[span[end] for span in spans if span is not None] for end in (0, 1) if spans[0] is not None]
+        found.append([*map(connection_filter, clients, servers, transports, spans)])
+    for shares in (np.asarray(column)[rows] for column in columns.probability):
+        found.append(np.where(np.isnan(shares), 0.0, shares))
+    found[-len(JUDGED) : -len(JUDGED)] = [columns.verdict.coded(rows), columns.mechanism.coded(rows)]
+    found += [
+        columns.reasons_with(rows, leading),
+        np.asarray(columns.pairing_confidence)[rows],
         [ground or None for ground in columns.pairing_ground.of(rows)],
     ]
-    last: list[Sequence[Any]] = [
-        np.asarray(columns.packets)[rows].tolist(),
-        *(np.asarray(sizes)[rows].tolist() for sizes in columns.payload_bytes),
+    if shape.has_stretch:
+        found += [list(each) for each in zip(*filter(None, columns.stretch.of(rows.tolist())), strict=True)]
+    started_ns = np.asarray(columns.started_ns)[rows]
+    started: list[str | None] = [*time_texts(started_ns)]
+    for place in np.flatnonzero(started_ns == UNKNOWN_TIME).tolist():
+        started[place] = None
+    return [
+        *found,
+        np.asarray(columns.packets)[rows],
+        *(np.asarray(sizes)[rows] for sizes in columns.payload_bytes),
+        started,
+        np.asarray(columns.duration_s)[rows],
     ]
-    started, lasted = [columns.started(row) for row in rows], np.asarray(columns.duration_s)[rows].tolist()
-    alike: dict[Shape, list[int]] = {}
-    for at, (one, two, spans, stretch) in enumerate(zip(*vantages, frames, stretches, strict=True)):
-        has_frames = [seen[0] in spans for seen in (one, two) if seen is not None]
-        alike.setdefault(Shape(tuple(has_frames), stretch is not None, lines is not None), []).append(at)
-    made = []
-    for shape, places in alike.items():
-        values: list[Sequence[Any] | _core.JsonTexts] = []
-        if lines is not None:
-            values.append([lines[at] for at in places])
-        held = [column for column in vantages if column[places[0]] is not None]
-        for seen, is_framed in zip(held, shape.has_frames, strict=True):
-            values += _of_vantage([(each, frames[at]) for at in places if (each := seen[at])], is_framed, making)
-        values += ([column[at] for at in places] for column in first)
-        if shape.has_stretch:
-            values += zip(*(stretch for at in places if (stretch := stretches[at])), strict=True)
-        values += ([column[at] for at in places] for column in last)
-        values += (making.times([started[at] for at in places]), [lasted[at] for at in places])
-        made.append(Heads(shape, places, values))
-    return made
-
-
-def _of_vantage(
-    seen: Sequence[tuple[tuple[str, str, str, str], Mapping[str, tuple[int, int]]]], has_frames: bool, making: Making
-) -> Iterator[Sequence[Any] | _core.JsonTexts]:
-    """One vantage point of pairs: capture, client, server, transport; the frames; the display filter."""
-    yield from zip(*(each for each, _ in seen), strict=True)
-    spans = [frames.get(capture) for (capture, *_), frames in seen]
-    if has_frames:
-        yield from zip(*(span for span in spans if span), strict=True)
-    yield making.filters([(*each[1:], span) for (each, _), span in zip(seen, spans, strict=True)])
-
-
-_OF_DOCUMENTS = Making(
-    lambda connections: [connection_filter(*each) for each in connections],
-    lambda times_ns: [time_text(time_ns) for time_ns in times_ns],
-)
-_OF_TEXTS = Making(_core.JsonTexts.connection_filters, _core.JsonTexts.times)
-
-
-_NO_FRAMES: Mapping[str, tuple[int, int]] = {}
 
 
 class PairDocuments:
@@ -160,62 +147,168 @@ class PairDocuments:
         table, evidence = self._table, self._evidence.on(row)
         packets, item = table.packets_of_row(row), table.columns.reason_item[row]
         leading = "" if item == OWN else evidence[item]["summary"]
-        (heads,) = _heads(table, [row], [leading], [packets], None, _OF_DOCUMENTS)
-        values = (column[0] for column in heads.columns)
+        rows = np.array([row])
+        (shape,) = _shapes(table, rows, {} if packets is None else {0: packets}, are_lines=False)
+        values = [listed(column)[0] for column in _columns(table, rows, shape, [leading], [packets], [0])]
         if packets is not None:
             named = map(packets_document, packets.evidence)
             evidence = [{**document, **shown} for document, shown in zip(evidence, named, strict=True)]
-        return {**_head(heads.shape, values.__next__), "evidence": evidence}
+        return {**_head(shape, iter(values).__next__), "evidence": evidence}
 
 
 class PairTexts:
-    """The pairs of a table as text, laid out as members of a list that stand so many levels deep."""
+    """The pairs of a table as text, laid out so many levels deep; each stands between `before` and `behind`."""
 
-    def __init__(self, table: PairTable, layout: Layout, level: int, *, are_lines: bool = False) -> None:
+    def __init__(
+        self,
+        table: PairTable,
+        layout: Layout,
+        level: int,
+        *,
+        before: bytes = b"",
+        behind: bytes = b"",
+        are_lines: bool = False,
+    ) -> None:
         self._table = table
         self._layout = layout
         self._level = level
+        self._before = before
         self._are_lines = are_lines
+        self._place_of_row = _places_of_rows(table.rows) if are_lines else None
         self._pieces = PieceTexts(layout, level + 2)
-        self._evidence = EvidenceTexts(table.columns.evidence, self._pieces)
-        self._templates: dict[Shape, Template] = {}
-        self._packets = PacketTexts(layout, level + 2)
-        self._unnamed = self._packets.unnamed
+        self._heads: dict[Shape, Template] = {}
+        self._made: dict[int, tuple[bytes, list[int]]] = {}
         within, inside = layout.line(level + 1), layout.line(level + 2)
         self._closing = layout.line(level) + b"}"
-        #: Before, between and behind the pieces of evidence of a pair; where there is none.
         name = b"," + within + b'"evidence"' + layout.after_name
-        self._around = (
-            name + b"[" + inside, b"," + inside, within + b"]" + self._closing, name + b"[]" + self._closing,
-        )  # fmt: skip
+        #: Without evidence; before, between and behind the pieces of evidence of a pair.
+        self._around = [
+            Template.of_text(text)
+            for text in (
+                name + b"[]" + self._closing + behind,
+                name + b"[" + inside,
+                b"," + inside,
+                within + b"]" + self._closing + behind,
+            )
+        ]
 
-    def batches(self, between: bytes) -> Iterator[bytes]:
-        """The texts of all pairs, some at a time; `between` stands between those of a batch."""
-        places = iter(enumerate(self._table.rows))
-        while batch := list(islice(places, _BATCH)):
-            # Pairs that were judged together mostly stand together.
-            runs = groupby(batch, lambda each: self._evidence.block(each[1]))
-            yield between.join([self._of(block, list(run), between) for block, run in runs])
+    def chunks(self) -> Iterator[bytes]:
+        """The texts of all pairs, some at a time."""
+        table = self._table
+        if table.is_in_order:
+            yield from (self._of_block(block)[0] for block in range(table.columns.evidence.blocks))
+            return
+        rows = iter(table.rows)
+        while batch := list(islice(rows, _BATCH)):
+            yield b"".join(map(self._text, batch))
 
-    def _of(self, block: Block, run: Sequence[tuple[int, int]], between: bytes) -> bytes:
-        """The texts of the pairs at some places, in these rows of one block."""
-        rows = [row for _, row in run]
-        packets = [*map(self._table.packets_of_row, rows)]
-        items = np.asarray(self._table.columns.reason_item)[rows].tolist()
-        leading = ["" if item == OWN else block.summary(row, item) for row, item in zip(rows, items, strict=True)]
-        lines = [place for place, _ in run] if self._are_lines else None
-        heads = [b""] * len(rows)
-        for shape, places, columns in _heads(self._table, rows, leading, packets, lines, _OF_TEXTS):
-            texts = [column if isinstance(column, _core.JsonTexts) else json_texts(column) for column in columns]
-            filled = self._template(shape).filled(texts, len(places))
-            for number, at in enumerate(places):
-                heads[at] = filled[number]
-        endings = self._packets.of(packets)
-        documents = [row - block.begin for row in rows]
-        return block.listed.joined(documents, heads, endings, self._unnamed, self._around, between)
+    def _text(self, row: int) -> bytes:
+        evidence = self._table.columns.evidence
+        block = evidence.block_of(row)
+        if block not in self._made:
+            while len(self._made) >= _KEPT:
+                del self._made[next(iter(self._made))]
+            text, ends = self._of_block(block)
+            self._made[block] = text, [0, *ends.tolist()]
+        text, places = self._made[block]
+        place = row - evidence.begin(block)
+        return text[places[place] : places[place + 1]]
 
-    def _template(self, shape: Shape) -> Template:
-        if shape not in self._templates:
+    def _of_block(self, block: int) -> tuple[bytes, Int64Array]:
+        """The pairs whose evidence is packed together, one after the other, and where the text of each ends."""
+        table = self._table
+        begin, (ends, parts) = table.columns.evidence.begin(block), table.columns.evidence.parts(block, as_arrays=True)
+        rows = np.arange(begin, begin + len(ends) - 1)
+        packets = table.packets_of_rows(rows)
+        shapes: list[tuple[Template, Sequence[Column]]] = [(each, []) for each in self._around]
+        piece_shapes = np.zeros(int(ends[-1]), np.uint32)
+        said: list[str] = [""] * int(ends[-1])
+        named = self._named(packets, ends)
+        for part in parts:
+            summaries, caveats = part.form.said(len(part.places), part.columns)
+            places = part.places.tolist()
+            for place, summary in zip(places, summaries, strict=True):
+                said[place] = summary
+            of_part = {at: named[place] for at, place in enumerate(places) if place in named} if named else {}
+            piece_shapes[part.places] = len(shapes)
+            shapes.append(self._pieces.shape(part, summaries, caveats, of_part))
+        items = np.asarray(table.columns.reason_item)[rows]
+        leading = [
+            "" if item == OWN else said[at] for item, at in zip(items, (ends[:-1] + items).tolist(), strict=True)
+        ]
+        head_shapes = np.zeros(len(rows), np.uint32)
+        for shape, chosen in _shapes(table, rows, packets, are_lines=self._are_lines).items():
+            head_shapes[chosen] = len(shapes)
+            columns = _columns(
+                table, rows[chosen], shape, [leading[place] for place in chosen.tolist()],
+                [packets.get(place) for place in chosen.tolist()] if packets else [],
+                [] if self._place_of_row is None else self._place_of_row[rows[chosen]].tolist(),
+            )  # fmt: skip
+            shapes.append((self._head(shape), columns))
+        return filled(*_order(ends, head_shapes, piece_shapes), shapes)
+
+    def _named(self, packets: Mapping[int, PairPackets], ends: Int64Array) -> dict[int, bytes]:
+        """The members that name packets of those pieces of evidence that have any."""
+        return {
+            int(ends[place]) + number: self._pieces.members(packets_document(shown))
+            for place, named in packets.items()
+            for number, shown in enumerate(named.evidence)
+        }
+
+    def _head(self, shape: Shape) -> Template:
+        if shape not in self._heads:
             document = _head(shape, lambda: VALUE)
-            self._templates[shape] = Template(document, self._layout, self._level, self._closing)
-        return self._templates[shape]
+            head = Template(document, self._layout, self._level, end=self._closing)
+            self._heads[shape] = Template.of_text(self._before + head.pieces[0], *head.pieces[1:])
+        return self._heads[shape]
+
+
+#: Blocks of pairs whose text stays made: as many as of evidence stay unpacked.
+_KEPT = 2
+
+
+def _places_of_rows(rows: Sequence[int]) -> Int64Array:
+    places = np.zeros(len(rows), np.int64)
+    places[np.asarray(rows, np.int64)] = np.arange(len(rows))
+    return places
+
+
+def _order(
+    ends: Int64Array, head_shapes: npt.NDArray[np.uint32], piece_shapes: npt.NDArray[np.uint32]
+) -> tuple[npt.NDArray[np.uint32], Int64Array]:
+    """The shapes of pairs with their evidence one after the other, and behind how many of them each pair ends.
+
+    A pair is its head, what stands before evidence (or none), pieces with what stands between them, what stands behind.
+    """
+    without, before, between, behind = range(4)
+    counts = np.diff(ends)
+    last = np.cumsum(2 * counts + 2)
+    first = last - (2 * counts + 2)
+    order = np.full(int(last[-1]), between, np.uint32)
+    order[first] = head_shapes
+    order[first + 1] = np.where(counts == 0, without, before)
+    number = np.arange(len(piece_shapes)) - np.repeat(ends[:-1], counts)
+    order[np.repeat(first, counts) + 2 + 2 * number] = piece_shapes
+    order[last[counts > 0] - 1] = behind
+    return order, last
+
+
+def packets_document(packets: Sequence[EvidencePacket] | None) -> dict[str, Any]:
+    """The packets that show a finding as `detect-2` writes them, and how they are found again."""
+    if packets is None:
+        return UNNAMED
+    return {
+        "packets": [
+            {
+                "capture": packet.capture,
+                "frame": packet.frame,
+                "time": time_text(packet.time_ns),
+                "shows": packet.shows,
+            }
+            for packet in packets
+        ],
+        "find": [
+            {"capture": each.capture, "display_filter": each.display_filter, "tshark": each.tshark}
+            for each in locators(packets)
+        ],
+    }

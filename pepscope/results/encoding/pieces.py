@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any
 
-from pepscope import _core
-from pepscope.results.encoding.packets import UNNAMED
-from pepscope.results.encoding.templates import VALUE, Layout, Template, json_texts
+import numpy as np
+
+from pepscope.results.encoding.templates import VALUE, Column, Layout, Template, as_columns
 from pepscope.results.evidence.columns import Form
+from pepscope.results.evidence.table import Part
 
-
-class FormTexts(NamedTuple):
-    """Pieces of evidence of one form: what each says, and its text up to the members that name packets."""
-
-    summaries: Sequence[str]
-    texts: _core.JsonTexts
+#: Members of a piece of evidence that name packets, where none were looked for.
+UNNAMED = {"packets": None, "find": None}
 
 
 def _piece(form: Form, value: Callable[[], Any]) -> dict[str, Any]:
@@ -49,8 +46,8 @@ def piece_rows(form: Form, strengths: Sequence[float], columns: Sequence[Sequenc
     summaries, caveats = form.said(count, columns)
     joined = ["; ".join(each) for each in caveats]
     numbers = Template(dict.fromkeys(form.names, VALUE), Layout(None))
-    figures = numbers.filled([*map(json_texts, form.figures(columns))], count)
-    texts = [figures[place].decode("utf-8", "surrogatepass") for place in range(count)]
+    filled = numbers.filled(as_columns(form.figures(columns)), count)
+    texts = [each.decode("utf-8", "surrogatepass") for each in filled]
     common = repeat(form.method), repeat(form.outcome.value), repeat(str(form.finding))
     return list(zip(*common, strengths, summaries, texts, joined))  # noqa: B905  # repeats have no end
 
@@ -63,32 +60,39 @@ class PieceTexts:
         self._level = level
         self._templates: dict[int, tuple[Form, Template]] = {}  # by object: forms of a table are one for each kind
         self._caveats: dict[tuple[str, ...], bytes] = {}
-        self._closing = layout.line(level) + b"}"
+        self._unnamed = self.members(UNNAMED)
 
-    def __call__(self, form: Form, strengths: Sequence[float], columns: Sequence[Sequence[Any]]) -> FormTexts:
-        """The texts of pieces of evidence of one form, each without its last bracket."""
-        count = len(strengths)
-        summaries, caveats = form.said(count, columns)
+    def shape(
+        self, part: Part, summaries: Sequence[str], caveats: Sequence[Sequence[str]], named: Mapping[int, bytes]
+    ) -> tuple[Template, list[Column]]:
+        """Pieces of evidence of one form as template and columns; `named` are `members` of those that name packets."""
+        count = len(part.places)
+        members = [self._unnamed] * count
+        for place, text in named.items():
+            members[place] = text
+        texts = {each: self._list(each) for each in {*map(tuple, caveats)}}
+        lists = [texts[tuple(each)] for each in caveats]
+        figures = as_columns([summaries, *part.form.figures(part.columns)])
+        return self._template(part.form), [np.asarray(part.strengths, np.float64), *figures, lists, members]
+
+    def _template(self, form: Form) -> Template:
         if id(form) not in self._templates:
-            template = Template(_piece(form, lambda: VALUE), self._layout, self._level, self._closing)
-            self._templates[id(form)] = form, template
-        _, template = self._templates[id(form)]
-        said: list[_core.JsonTexts | bytes] = [self._layout.text(form.summary), self._list(form.caveats)]
-        if form.wording is not None:
-            said = [json_texts(summaries), _core.JsonTexts.of([self._list(each) for each in caveats])]
-        elif form.summary is None:
-            said[0] = json_texts(summaries)
-        values = [json_texts(strengths), said[0], *map(json_texts, form.figures(columns)), said[1]]
-        return FormTexts(summaries, template.filled(values, count))
+            closing = self._layout.line(self._level) + b"}"
+            pieces = Template(_piece(form, lambda: VALUE), self._layout, self._level, end=closing).pieces
+            self._templates[id(form)] = form, Template.of_text(*pieces, b"")
+        return self._templates[id(form)][1]
 
-    def _list(self, caveats: Sequence[str]) -> bytes:
-        key = tuple(caveats)
-        text = self._caveats.get(key)
+    def _list(self, caveats: tuple[str, ...]) -> bytes:
+        text = self._caveats.get(caveats)
         if text is None:
-            text = self._layout.text(list(key), self._level + 1)
+            text = self._layout.text(list(caveats), self._level + 1)
             if len(self._caveats) < _MOST_CAVEATS:
-                self._caveats[key] = text
+                self._caveats[caveats] = text
         return text
+
+    def members(self, named: dict[str, Any]) -> bytes:
+        """The members that name packets, and the last bracket of the piece."""
+        return b"," + self._layout.text(named, self._level)[1:]
 
 
 #: Lists of caveats whose text is kept: nearly all pieces of evidence have one of a few.

@@ -6,12 +6,14 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
-from pepscope import _core
+from pepscope._core import filled_json
 from pepscope.results.evidence.table import plain_number
 
 #: Stands for a value in the document that a template is made of. As the whole of a text it occurs in no result.
@@ -29,7 +31,7 @@ class Layout:
 
     def text(self, document: Any, level: int = 0) -> bytes:
         """A document that stands so many levels deep; what JSON cannot write (infinities, NaN) becomes null."""
-        compact = _compact(document)
+        compact = encoded(document)
         if self.indent is None:
             return compact
         text = msgspec.json.format(compact, indent=self.indent)
@@ -45,28 +47,50 @@ class Layout:
         return b":" if self.indent is None else b": "
 
 
-class Template:
-    """The text of a document in which `VALUE` stands for what differs."""
+#: The values of a gap, one a document: numbers, a list of values of which bytes are JSON already, or places in such a
+#: list.
+Column = npt.NDArray[Any] | list[Any] | tuple[npt.NDArray[np.uint32], list[Any]]
 
-    def __init__(self, document: Mapping[str, Any], layout: Layout, level: int = 0, leave_out: bytes = b"") -> None:
-        """`leave_out` is the end of the text that is not wanted."""
-        self._parts = layout.text(document, level).removesuffix(leave_out).split(_MARK)
+
+class Template:
+    """The text of a document in which `VALUE` stands for what differs, up to where it may be told to end."""
+
+    def __init__(self, document: Mapping[str, Any], layout: Layout, level: int = 0, *, end: bytes = b"") -> None:
+        text = layout.text(document, level)
+        self.pieces: Sequence[bytes] = text.removesuffix(end).split(_MARK)
 
     @classmethod
-    def of_members(cls, document: Mapping[str, Any], layout: Layout, level: int) -> Template:
-        """The last members of an object that has others before, with the comma and the last bracket."""
-        template = cls(document, layout, level)
-        template._parts[0] = b"," + template._parts[0][1:]
+    def of_text(cls, *pieces: bytes) -> Template:
+        """A text with gaps between the pieces."""
+        template = cls.__new__(cls)
+        template.pieces = pieces
         return template
 
-    def filled(self, columns: Sequence[_core.JsonTexts | bytes], count: int) -> _core.JsonTexts:
-        """So many documents with values in the gaps: each column has a text for each, or is one text for all."""
-        return _core.JsonTexts.filled(self._parts, columns, count)
+    def filled(self, columns: Sequence[Column], count: int) -> list[bytes]:
+        """So many texts, filled in from columns."""
+        text, ends = filled(np.zeros(count, np.uint32), np.arange(1, count + 1), [(self, columns)])
+        return [text[begin:end] for begin, end in pairwise([0, *ends.tolist()])]
 
 
-def json_texts(values: Sequence[Any]) -> _core.JsonTexts:
-    """The JSON text of each value."""
-    return _core.JsonTexts(values, _compact)
+def filled(
+    order: npt.NDArray[np.uint32], ends: npt.NDArray[np.int64], parts: Sequence[tuple[Template, Sequence[Column]]]
+) -> tuple[bytes, npt.NDArray[np.int64]]:
+    """Texts of several templates one after the other: `order` says which of `parts` comes next. Also returns where the
+    text of the first so many ends, for each of `ends`."""
+    return filled_json(order, ends, [(template.pieces, columns) for template, columns in parts], encoded)
+
+
+def as_columns(values: Sequence[Sequence[Any]]) -> list[Column]:
+    """Arrays, lists and what else holds values as columns."""
+    return [each if isinstance(each, np.ndarray | list) else list(each) for each in values]
+
+
+def listed(column: Column) -> Sequence[Any]:
+    """The values of a column."""
+    if isinstance(column, tuple):
+        codes, values = column
+        return [values[code] for code in codes.tolist()]
+    return column.tolist() if isinstance(column, np.ndarray) else column
 
 
 def finite(value: Any) -> Any:
@@ -85,7 +109,8 @@ def plain_document(document: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _compact(document: Any) -> bytes:
+def encoded(document: Any) -> bytes:
+    """A document as JSON without white space; what JSON cannot write (infinities, NaN) becomes null."""
     try:
         return _ENCODER.encode(document)
     except UnicodeEncodeError:  # a path that is no Unicode keeps its surrogates

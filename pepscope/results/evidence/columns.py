@@ -30,12 +30,17 @@ class Words(NamedTuple):
 Wording = Callable[[Mapping[str, Any]], Words]
 
 
+#: Makes words of the figures of many connections, each figure a column: sentences, and the caveats of each.
+Sentences = Callable[[Mapping[str, Any]], tuple[Sequence[str], Sequence[Sequence[str]]]]
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """What pieces of evidence of one finding have in common, whichever connection they are on.
 
     The sentence is `summary` where all have the same, or what `wording` makes; without either each has one of its own.
-    `beside` names figures that only the wording reads.
+    `beside` names figures that only the wording reads; `sentences` makes the words of many connections at once that
+    `wording` makes of each.
     """
 
     method: str
@@ -46,6 +51,7 @@ class Form:
     summary: str | None
     wording: Wording | None = None
     beside: tuple[str, ...] = ()
+    sentences: Sentences | None = None
 
     @property
     def has_own_sentences(self) -> bool:
@@ -79,6 +85,8 @@ class Form:
         if wording is None:
             return columns[0] if self.summary is None else [self.summary] * count, [self.caveats] * count
         read = (*self.names, *self.beside)
+        if self.sentences is not None:
+            return self.sentences(dict(zip(read, columns, strict=True)))
         values = zip(*columns, strict=True) if columns else iter([()] * count)
         words = [wording(dict(zip(read, each))) for each in values]  # noqa: B905  # columns have the form's length
         return [each.summary for each in words], [each.caveats for each in words]
@@ -99,34 +107,58 @@ class EvidenceColumns:
     """Evidence of one form: rows are connections by their place among those that were examined together, ascending.
 
     `values` are columns: sentences where each has its own, figures in the order of the form's names, and what is kept
-    beside them.
+    beside them. Numbers may be arrays (float64, int64), in which NaN is a figure that is not known.
     """
 
     form: Form
     rows: Int64Array
     strength: FloatArray
-    values: tuple[Sequence[Any], ...]
+    values: tuple[Sequence[Any] | npt.NDArray[Any], ...]
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def evidence(self, place: int) -> Evidence:
         """The piece of evidence on one connection; `place` counts the rows."""
-        return self.form.evidence(float(self.strength[place]), [column[place] for column in self.values])
+        return self.form.evidence(float(self.strength[place]), self._kept_of(place))
 
     def words(self, place: int) -> Words:
         """What is said of one connection; `place` counts the rows."""
-        return self.form.words([column[place] for column in self.values])
+        return self.form.words(self._kept_of(place))
+
+    def _kept_of(self, place: int) -> list[Any]:
+        """What is kept of one connection."""
+        figures = len(self.form.names)
+        one = [column[place : place + 1] for column in self.values]
+        return [(listed_figures if number < figures else listed_values)(each)[0] for number, each in enumerate(one)]
 
     def of(self, kept: BoolArray) -> EvidenceColumns:
         """The evidence on some of the rows."""
         places = np.flatnonzero(kept)
-        values = tuple([column[place] for place in places.tolist()] for column in self.values)
+        values = tuple(
+            column[places] if isinstance(column, np.ndarray) else [column[place] for place in places.tolist()]
+            for column in self.values
+        )
         return EvidenceColumns(self.form, self.rows[places], self.strength[places], values)
 
     def at(self, rows: Int64Array) -> EvidenceColumns:
         """The same where the examined connections have other places: connection i that of `rows[i]`."""
         return EvidenceColumns(self.form, rows[self.rows], self.strength, self.values)
+
+
+def listed_values(column: Sequence[Any] | npt.NDArray[Any]) -> Sequence[Any]:
+    """A column as a list."""
+    return column.tolist() if isinstance(column, np.ndarray) else column
+
+
+def listed_figures(column: Sequence[Any] | npt.NDArray[Any]) -> Sequence[Any]:
+    """A column of figures as a list: None for NaN in an array."""
+    if not isinstance(column, np.ndarray):
+        return column
+    values: list[Any] = column.tolist()
+    for place in np.flatnonzero(np.isnan(column)).tolist():
+        values[place] = None
+    return values
 
 
 class Figure(NamedTuple):

@@ -43,6 +43,19 @@ class TextColumn:
     def __getitem__(self, row: int) -> str:
         return self._content[self._ends[row] : self._ends[row + 1]].decode("utf-8", "surrogatepass")
 
+    def of(self, rows: npt.NDArray[np.int64]) -> list[str]:
+        """The texts of some rows, ascending."""
+        if not len(rows):
+            return []
+        ends = np.asarray(self._ends)
+        base = int(ends[rows[0]])
+        begins, stops = (ends[rows + more] - base for more in (0, 1))
+        content = self._content[base : base + int(stops[-1])]
+        if content.isascii():
+            text = content.decode()
+            return [text[begin:stop] for begin, stop in zip(begins.tolist(), stops.tolist(), strict=True)]
+        return [self[row] for row in rows.tolist()]
+
 
 class BytesColumn:
     """Byte strings as one run."""
@@ -106,9 +119,22 @@ class CodedColumn(Generic[Value]):
     def __setitem__(self, row: int, value: Value) -> None:
         self.codes[row] = self._code(value)
 
-    def of(self, rows: Sequence[int]) -> list[Value]:
+    def of(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> list[Value]:
         """The values of some rows."""
-        return [self.values[self.codes[row]] for row in rows]
+        values = self.values
+        return [values[code] for code in self.codes_of(rows).tolist()]
+
+    def codes_of(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+        """Of some rows, where the value stands in `values`."""
+        return np.asarray(self.codes, np.uint32)[np.asarray(rows, np.int64)]
+
+    def coded(self, rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint32], list[Value]]:
+        """The values of some rows, as places in a list."""
+        return self.codes_of(rows), self.values
+
+    def code(self, value: Value) -> int:
+        """Where a value stands in `values`; -1 where no row has it."""
+        return self._code_of.get(value, -1)
 
     def _code(self, value: Value) -> int:
         code = self._code_of.get(value)

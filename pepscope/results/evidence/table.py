@@ -17,7 +17,14 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from pepscope.results.evidence.columns import EvidenceColumns, Form, Int64Array, columns_of
+from pepscope.results.evidence.columns import (
+    EvidenceColumns,
+    Form,
+    Int64Array,
+    columns_of,
+    listed_figures,
+    listed_values,
+)
 from pepscope.results.evidence.growing import BytesColumn
 from pepscope.results.evidence.pieces import Pieces
 from pepscope.results.verdicts import Evidence, Number
@@ -43,6 +50,21 @@ class Part(NamedTuple):
     columns: Sequence[Sequence[Any]]
 
 
+class _Kept(NamedTuple):
+    """What is kept of pieces of evidence of one form in a block: rows, and columns, the figures first."""
+
+    rows: Int64Array
+    columns: Sequence[Any]
+    figures: int
+
+    def listed(self) -> tuple[list[int], list[Sequence[Any]]]:
+        """Rows and columns as lists."""
+        return self.rows.tolist(), [
+            listed_figures(column) if number < self.figures else listed_values(column)
+            for number, column in enumerate(self.columns)
+        ]
+
+
 class EvidenceTable:
     """Evidence by connection; appended once, made again when it is asked for."""
 
@@ -55,6 +77,7 @@ class EvidenceTable:
         self._strength = array("d")
         self._latest: list[Sequence[Evidence]] = []  # of connections that are not packed yet
         self._packed = BytesColumn()  # what is kept of connections that were added together
+        self._numbers: dict[int, list[_Kept]] = {}  # blocks of numbers alone, which are not packed
         self._packed_until = array("q")  # the row after the last one of each of these
         self._unpacked: dict[int, list[list[Any]]] = {}  # the blocks that were asked for last
 
@@ -81,9 +104,17 @@ class EvidenceTable:
         self._strength.frombytes(strengths[order].astype(np.float64).tobytes())
         ends = self._ends[-1] + np.cumsum(np.bincount(rows, minlength=count))
         self._ends.frombytes(ends.astype(np.int64).tobytes())
-        block = [(part.rows.tolist(), columns) for part, (_, columns) in zip(parts, kept, strict=True) if len(part)]
-        self._packed.append(zlib.compress(_PACKER.encode((count, block)), 1))
+        block = [
+            _Kept(part.rows, columns, len(part.form.names))
+            for part, (_, columns) in zip(parts, kept, strict=True)
+            if len(part)
+        ]
         self._packed_until.append(len(self._ends) - 1)
+        if all(isinstance(column, np.ndarray) for part in block for column in part.columns):
+            self._numbers[len(self._packed)] = block
+            self._packed.append(b"")
+        else:
+            self._packed.append(zlib.compress(_PACKER.encode([part.listed() for part in block]), 1))
 
     def extend(self, other: EvidenceTable) -> None:
         """Add the connections of another table."""
@@ -100,6 +131,7 @@ class EvidenceTable:
         self._form.frombytes(forms[np.asarray(other._form)].tobytes() if len(other._form) else b"")
         self._strength.extend(other._strength)
         self._ends.frombytes((base + np.asarray(other._ends)[1:]).tobytes())
+        self._numbers |= {len(self._packed) + block: numbers for block, numbers in other._numbers.items()}
         self._packed.extend(other._packed)
         self._packed_until.extend(row + end for end in other._packed_until)
 
@@ -134,9 +166,9 @@ class EvidenceTable:
             by_block[block][row - self.begin(block)] = item
         said: dict[int, str] = {}
         for block, wanted in by_block.items():
-            begin, (count, parts) = self.begin(block), self._content(block)
-            passed = [0] * count
-            for rows, columns in parts:
+            begin = self.begin(block)
+            passed = [0] * (self._packed_until[block] - begin)
+            for rows, columns in self._content(block):
                 for place, row in enumerate(rows):
                     item, passed[row] = passed[row], passed[row] + 1
                     if wanted.get(row) == item:
@@ -149,25 +181,34 @@ class EvidenceTable:
         self._pack()
         return bisect_right(self._packed_until, row)
 
+    @property
+    def blocks(self) -> int:
+        """How many times connections were packed together."""
+        self._pack()
+        return len(self._packed_until)
+
     def begin(self, block: int) -> int:
         """The row of the first connection of a block."""
         return self._packed_until[block - 1] if block else 0
 
-    def parts(self, block: int) -> tuple[Int64Array, list[Part]]:
+    def parts(self, block: int, *, as_arrays: bool = False) -> tuple[Int64Array, list[Part]]:
         """Where the pieces on each connection of a block begin, the first at 0, and where the last ones end; and the
-        pieces, form by form."""
-        begin, (count, parts) = self.begin(block), self._content(block)
-        ends = np.array(self._ends[begin : begin + count + 1])
+        pieces, form by form. Columns may be arrays where they are asked for so: NaN is a figure that is not known."""
+        begin = self.begin(block)
+        ends = np.array(self._ends[begin : self._packed_until[block] + 1])
         base = int(ends[0])
         ends -= base
         next_places = ends[:-1].copy()
         strengths, forms = (np.asarray(column[base : base + int(ends[-1])]) for column in (self._strength, self._form))
         made = []
-        for rows, columns in parts:
+        numbers = self._numbers.get(block)
+        of_block = self._content(block) if numbers is None or not as_arrays else [each[:2] for each in numbers]
+        for rows, columns in of_block:
             places = next_places[rows]
             next_places[rows] += 1
             form = self._forms[forms[places[0]]]
-            made.append(Part(places, form, strengths[places].tolist(), columns))
+            firm = strengths[places] if as_arrays else strengths[places].tolist()
+            made.append(Part(places, form, firm, columns))
         return ends, made
 
     def forms(self, row: int) -> list[Form]:
@@ -197,9 +238,8 @@ class EvidenceTable:
         """What is kept of each piece of evidence on a connection."""
         block = bisect_right(self._packed_until, row)
         if block not in self._unpacked:
-            count, parts = self._content(block)
-            by_row: list[list[Any]] = [[] for _ in range(count)]
-            for rows, columns in parts:
+            by_row: list[list[Any]] = [[] for _ in range(self._packed_until[block] - self.begin(block))]
+            for rows, columns in self._content(block):
                 values: Iterator[Any] = zip(*columns, strict=True) if columns else iter([()] * len(rows))
                 for place, each in zip(rows, values, strict=True):
                     by_row[place].append(each)
@@ -208,12 +248,16 @@ class EvidenceTable:
             self._unpacked[block] = by_row
         return self._unpacked[block][row - self.begin(block)]
 
-    def _content(self, block: int) -> tuple[int, list[tuple[list[int], list[list[Any]]]]]:
-        """How many connections were packed together, and rows and columns of each part, of which none is empty."""
-        count, parts = msgspec.msgpack.decode(zlib.decompress(self._packed[block]))
-        return count, parts
+    def _content(self, block: int) -> list[tuple[list[int], list[Sequence[Any]]]]:
+        """Rows and columns of each part of what was packed together, of which none is empty."""
+        if block in self._numbers:
+            return [part.listed() for part in self._numbers[block]]
+        content: list[tuple[list[int], list[Sequence[Any]]]] = msgspec.msgpack.decode(
+            zlib.decompress(self._packed[block])
+        )
+        return content
 
-    def _kept(self, part: EvidenceColumns) -> tuple[int, tuple[Sequence[Any], ...]]:
+    def _kept(self, part: EvidenceColumns) -> tuple[int, Sequence[Any]]:
         """The number of the form of these pieces of evidence, and what must be kept of each."""
         form, key = part.form, _key(part.form)
         known = self._form_of.get(key)

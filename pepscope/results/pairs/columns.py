@@ -6,10 +6,12 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
+import numpy as np
+
 from pepscope.results.evidence.columns import Int64Array
 from pepscope.results.evidence.growing import CodedColumn, TextColumn
 from pepscope.results.evidence.table import EvidenceTable
-from pepscope.results.pairs.stretch import StretchColumns, StretchRows, coverage
+from pepscope.results.pairs.stretch import NO_STRETCH, StretchColumns, StretchRows, coverage
 from pepscope.results.verdicts import FloatArray, Mechanism, VantageName, Verdict
 
 JUDGED = (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
@@ -125,12 +127,23 @@ class PairColumns:
 
     def reason_with(self, row: int, leading: str) -> str:
         """Why a pair has its verdict; `leading` is what the piece of evidence says that gives the reason."""
-        text = self.own_text[row]
-        if self.reason_item[row] == OWN:
-            return text + self.remark[row]
-        undecided = self.verdict[row] is Verdict.INCONCLUSIVE
-        covers = "" if undecided else coverage(self.stretch[row])
-        return " ".join([part for part in (leading, text, covers) if part]) + self.remark[row]
+        return self.reasons_with(np.array([row]), [leading])[0]
+
+    def reasons_with(self, rows: Int64Array, leading: Sequence[str]) -> list[str]:
+        """Why pairs in ascending rows have their verdicts; `leading` as in `reason_with`."""
+        is_own = np.asarray(self.reason_item)[rows] == OWN
+        is_decided = self.verdict.codes_of(rows) != self.verdict.code(Verdict.INCONCLUSIVE)
+        covers = [""] * len(rows)
+        for place in np.flatnonzero(
+            ~is_own & is_decided & (np.asarray(self.stretch.place)[rows] != NO_STRETCH)
+        ).tolist():
+            covers[place] = coverage(self.stretch[int(rows[place])])
+        parts = zip(is_own.tolist(), leading, self.own_text.of(rows), covers, self.remark.of(rows), strict=True)
+        return [
+            (text if own else " ".join([each for each in (first, text, covered) if each]) if text or covered else first)
+            + remark
+            for own, first, text, covered, remark in parts
+        ]
 
     def started(self, row: int) -> int | None:
         """When a pair began (Unix time, ns)."""

@@ -24,6 +24,7 @@ from detector.one_capture.likelihoods.legs import leg_estimates
 from detector.one_capture.likelihoods.priors import PRIORS, Priors
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, timing_tables
+from detector.one_capture.side_judgement import SideJudgement
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.results.verdicts import GroupSide
 from tests.detector.one_capture.likelihoods.test_exchange_timing import judged as timed
@@ -55,16 +56,21 @@ def total(found: Posterior) -> np.ndarray:
     return summed
 
 
+def of_connections(found: SideJudgement, name: str) -> np.ndarray:
+    posteriors: np.ndarray = getattr(found.alone, name)[found.connection_kind]
+    return posteriors
+
+
 @settings(max_examples=60)
 @given(st.lists(TALKS, min_size=1, max_size=6), SIDES, PINGS)
 def test_posteriors_are_probabilities(talks: list[Talk], at_client: bool, pings: list[tuple[str, float]]) -> None:
     found = judged(talks, at_client=at_client, pings=pings)
-    for each in (found.groups, found.connections):
+    for each in (found.groups, found.alone):
         np.testing.assert_allclose(total(each), 1.0, atol=1e-9)
         for name in (*NAMES, "member_site"):
             assert np.all((getattr(each, name) >= 0) & (getattr(each, name) <= 1 + 1e-12)), name
         np.testing.assert_allclose(np.exp(each.leg_nats).sum(axis=1), 1.0, atol=1e-9)
-    assert len(found.connections.split) == len(talks)
+    assert len(found.connection_kind) == len(talks)
     assert len(found.groups.split) == len({talk.port for talk in talks})
 
 
@@ -78,7 +84,7 @@ def test_order_does_not_matter(talks: list[Talk], at_client: bool, pings, random
     other = judged([backwards[number] for number in order], at_client=at_client, pings=pings[::-1])
     for name in (*NAMES, "member_site", "leg_nats"):
         np.testing.assert_allclose(getattr(other.groups, name), getattr(one.groups, name), rtol=1e-6, atol=1e-12)
-        mine, its = getattr(one.connections, name)[order], getattr(other.connections, name)
+        mine, its = of_connections(one, name)[order], of_connections(other, name)
         np.testing.assert_allclose(its, mine, rtol=1e-6, atol=1e-12)
 
 
@@ -101,7 +107,7 @@ def test_a_group_of_one_connection_is_judged_as_that_connection(talk: Talk, at_c
     """Where the variation of its round trips is not known: a server's group weighs it besides."""
     found = judged([replace(talk, round_trips=2)], at_client=at_client, pings=pings)
     for name in (*NAMES, "member_site", "leg_nats"):
-        group, connection = getattr(found.groups, name), getattr(found.connections, name)
+        group, connection = getattr(found.groups, name), of_connections(found, name)
         np.testing.assert_allclose(connection, group, rtol=1e-6, atol=1e-12)
 
 

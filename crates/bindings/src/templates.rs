@@ -1,0 +1,109 @@
+//! JSON documents that are filled in from columns, and columns as texts.
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pepscope_text::template::{Columns, Shape};
+use pepscope_text::{json, sentence};
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString};
+
+/// What fills a gap, a value a row.
+#[derive(FromPyObject)]
+enum Column<'py> {
+    Floats(PyReadonlyArray1<'py, f64>),
+    Integers(PyReadonlyArray1<'py, i64>),
+    /// Places in a list.
+    Coded(PyReadonlyArray1<'py, u32>, Bound<'py, PyList>),
+    Values(Bound<'py, PyList>),
+}
+
+/// The columns of a shape, and what writes values of other types.
+struct Filling<'a, 'py> {
+    columns: Vec<Column<'py>>,
+    encode: &'a Bound<'py, PyAny>,
+}
+
+impl Columns for Filling<'_, '_> {
+    type Error = PyErr;
+
+    fn write(&self, out: &mut Vec<u8>, gap: usize, row: usize) -> PyResult<()> {
+        let short = || PyIndexError::new_err(format!("the column of gap {gap} has no row {row}"));
+        match self.columns.get(gap).ok_or_else(short)? {
+            Column::Floats(values) => json::float(out, *values.as_slice()?.get(row).ok_or_else(short)?),
+            Column::Integers(values) => json::integer(out, *values.as_slice()?.get(row).ok_or_else(short)?),
+            Column::Coded(codes, values) => {
+                let code = *codes.as_slice()?.get(row).ok_or_else(short)?;
+                self.write_value(out, &values.get_item(code as usize)?)?;
+            }
+            Column::Values(values) => self.write_value(out, &values.get_item(row)?)?,
+        }
+        Ok(())
+    }
+}
+
+impl Filling<'_, '_> {
+    fn write_value(&self, out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        if let Ok(text) = value.cast::<PyString>() {
+            match text.to_cow() {
+                Ok(unicode) => json::text(out, unicode.as_bytes()),
+                Err(_) => out.extend_from_slice(self.encode.call1((value,))?.cast::<PyBytes>()?.as_bytes()),
+            }
+        } else if let Ok(ready) = value.cast::<PyBytes>() {
+            out.extend_from_slice(ready.as_bytes());
+        } else if value.is_none() {
+            out.extend_from_slice(b"null");
+        } else if let Ok(truth) = value.cast::<PyBool>() {
+            json::boolean(out, truth.is_true());
+        } else if let Ok(number) = value.cast::<PyFloat>() {
+            json::float(out, number.value());
+        } else if let (true, Ok(number)) = (value.is_instance_of::<PyInt>(), value.extract::<i64>()) {
+            json::integer(out, number);
+        } else {
+            out.extend_from_slice(self.encode.call1((value,))?.cast::<PyBytes>()?.as_bytes());
+        }
+        Ok(())
+    }
+}
+
+/// Documents one after the other as bytes: `order` says of which shape each is, `shapes` has the pieces of text and the
+/// columns of each. Returns where the first, the second, ... of `ends` documents end, too.
+#[pyfunction]
+pub(crate) fn filled_json<'py>(
+    py: Python<'py>,
+    order: PyReadonlyArray1<'py, u32>,
+    ends: PyReadonlyArray1<'py, i64>,
+    shapes: Vec<(Vec<Bound<'py, PyBytes>>, Vec<Bound<'py, PyAny>>)>,
+    encode: Bound<'py, PyAny>,
+) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyArray1<i64>>)> {
+    let pieces: Vec<Vec<&[u8]>> =
+        shapes.iter().map(|(pieces, _)| pieces.iter().map(|piece| piece.as_bytes()).collect()).collect();
+    let mut filled = Vec::new();
+    for ((_, columns), pieces) in shapes.iter().zip(&pieces) {
+        let columns = columns.iter().map(|column| column.extract()).collect::<PyResult<_>>()?;
+        filled.push(Shape::new(pieces, Filling { columns, encode: &encode }));
+    }
+    let (order, ends) = (order.as_slice()?, ends.as_slice()?);
+    let (mut out, mut places, mut begin) = (Vec::new(), Vec::with_capacity(ends.len()), 0);
+    let misplaced = || PyValueError::new_err("the ends must ascend within the order, whose shapes must exist");
+    for &end in ends {
+        let end = usize::try_from(end).map_err(|_| misplaced())?;
+        for &shape in order.get(begin..end).ok_or_else(misplaced)? {
+            filled.get_mut(shape as usize).ok_or_else(misplaced)?.write(&mut out)?;
+        }
+        begin = end;
+        places.push(out.len() as i64);
+    }
+    Ok((PyBytes::new(py, &out), places.into_pyarray(py)))
+}
+
+/// Times in seconds as sentences state them.
+#[pyfunction]
+pub(crate) fn duration_texts(seconds: PyReadonlyArray1<'_, f64>) -> PyResult<Vec<String>> {
+    Ok(seconds.as_slice()?.iter().map(|&seconds| sentence::duration(seconds)).collect())
+}
+
+/// Unix times (ns) as RFC 3339 has them.
+#[pyfunction]
+pub(crate) fn time_texts(times_ns: PyReadonlyArray1<'_, i64>) -> PyResult<Vec<String>> {
+    Ok(times_ns.as_slice()?.iter().map(|&time_ns| sentence::time(time_ns)).collect())
+}

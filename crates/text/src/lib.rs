@@ -1,0 +1,5 @@
+//! Text of very many rows: values as JSON and sentences write them, and documents whose gaps are filled from columns.
+
+pub mod json;
+pub mod sentence;
+pub mod template;

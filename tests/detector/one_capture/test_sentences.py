@@ -1,0 +1,48 @@
+"""Sentences of many pools are those of each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from detector.one_capture.classes import Explanation
+from detector.one_capture.reasons.sentences import PoolFigures, reason, reasons
+from pepscope.results.verdicts import GroupSide
+
+TIMES = st.floats(-0.01, 3.0) | st.just(math.nan)
+COUNTS = st.integers(1, 1200)
+POOLS = st.builds(
+    PoolFigures, st.just(GroupSide.CLIENT), COUNTS, COUNTS, st.integers(0, 3), *[TIMES] * 10, st.floats(0, 1),
+    st.floats(0, 1), st.integers(0, 2),
+)  # fmt: skip
+
+
+@given(st.sampled_from(GroupSide), st.lists(st.tuples(POOLS, st.sampled_from(Explanation)), min_size=1))
+def test_many_pools_are_put_into_words_as_each(side: GroupSide, rows: list[tuple[PoolFigures, Explanation]]) -> None:
+    if side is GroupSide.BOTH:
+        return
+    names = [field.name for field in fields(PoolFigures)][1:]
+    pools = [PoolFigures(side, *(getattr(pool, name) for name in names)) for pool, _ in rows]
+    columns = {name: np.asarray([getattr(pool, name) for pool in pools]) for name in names}
+    explanation = np.asarray([int(each) for _, each in rows])
+    expected = [reason(pool, each) for pool, (_, each) in zip(pools, rows, strict=True)]
+    assert reasons(side, columns, explanation) == expected
+
+
+def test_an_answer_in_time_and_one_that_is_late_in_words() -> None:
+    figures = PoolFigures(
+        GroupSide.CLIENT, 1, 1, 1, 0.005, 0.005, 0.005, math.nan, 0.0011, 0.0011, 0.0011, 0.01, 0.004, 0.4, 0.02, 0.1, 0
+    )
+    prompt, open_case = reason(figures, Explanation.END_TO_END), reason(figures, Explanation.UNDECIDED)
+    assert prompt.startswith(
+        "1 exchange: the server answered within 1.10 ms of the transport's round trip of 5.00 ms, as nothing can behind"
+    )
+    assert open_case == (
+        "1 exchange: the fastest answers come 1.10 ms later than the transport's round trip, which a hidden leg (2 %) "
+        "and busy servers explain alike. A second capture at the servers, pings to the same servers in the capture or "
+        "more connections would decide."
+    )
