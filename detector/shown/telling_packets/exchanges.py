@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -26,16 +26,37 @@ def fastest_exchanges(capture: Capture, connections: Sequence[int], side: GroupS
     `side` is where the capture was taken: the client's side times answers of servers, the server's those of clients.
     """
     exchanges = capture.exchanges()
+    rows = _soonest(exchanges, connections, side)[:most].tolist()
+    return [packet for row in rows for packet in _exchange(capture, exchanges, row)]
+
+
+def exchanges_by_connection(
+    capture: Capture, connections: Sequence[int], side: GroupSide
+) -> Mapping[int, tuple[EvidencePacket, ...]]:
+    """Of each connection that has any the exchange that `fastest_exchanges` names of it alone."""
+    exchanges = capture.exchanges()
+    rows = _soonest(exchanges, connections, side)
+    rows = rows[np.argsort(exchanges.connection[rows], kind="stable")]
+    numbers = exchanges.connection[rows].tolist()
+    return {
+        number: tuple(_exchange(capture, exchanges, row)) for number, row in zip(numbers, rows.tolist(), strict=True)
+    }
+
+
+def _soonest(exchanges: Exchanges, connections: Sequence[int], side: GroupSide) -> Int64Array:
+    """The row of the exchange of each connection whose answer came soonest, strict ones first; soonest first."""
     numbers = np.unique(np.asarray(connections, np.int64))
     # Of another type they would make the search copy the whole column.
     sought = numbers.astype(exchanges.connection.dtype)
-    bounds = zip(*(np.searchsorted(exchanges.connection, sought + each).tolist() for each in (0, 1)), strict=True)
-    every = np.concatenate([np.arange(*bound) for bound in bounds]) if len(numbers) else np.zeros(0, np.int64)
+    begin, end = (np.searchsorted(exchanges.connection, sought + each) for each in (0, 1))
+    counts = end - begin
+    every = np.repeat(begin - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
     rows = every[(exchanges.asked[every] == _FAR_ANSWERS[side]) & ~exchanges.repeated[every]]
     took_ns = exchanges.answered_ns[rows] - exchanges.question_ns[rows]
     rows = rows[np.lexsort((took_ns, ~exchanges.strict[rows]))]
     _, first = np.unique(exchanges.connection[rows], return_index=True)
-    return [packet for row in rows[np.sort(first)][:most].tolist() for packet in _exchange(capture, exchanges, row)]
+    soonest: Int64Array = rows[np.sort(first)]
+    return soonest
 
 
 def _exchange(capture: Capture, exchanges: Exchanges, row: int) -> list[EvidencePacket]:

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from detector.pair import Vantage
 from detector.shown.telling_packets.observing import Observed
-from detector.shown.telling_packets.registry import POINTERS
 from detector.shown.telling_packets.telling import Pointer, Scene, Telling
 from pepscope.captures.capture import Capture
 from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.captures.packets import Int64Array
 from pepscope.results.evidence.named import PairPackets
 from pepscope.results.verdicts import Evidence, VantageName
+
+if TYPE_CHECKING:
+    from detector.pair import Vantage
 
 #: What shows a finding that no packets of a connection's own show.
 OtherPackets = Callable[[Evidence], tuple[EvidencePacket, ...]]
@@ -81,6 +83,8 @@ class PacketNames:
 
         Empty for findings that say what is missing, and for those of methods of other distributions.
         """
+        from detector.shown.telling_packets.registry import POINTERS
+
         pointer = POINTERS.get(evidence.method, _NONE).get(evidence.finding)
         return () if pointer is None else pointer(Scene(observed, evidence, self.captures, most))
 
@@ -108,6 +112,11 @@ class PacketNames:
             if len(kept.frames) and len(kept.capture.files) == 1:
                 found[vantage.capture] = kept.frames.item(0), kept.frames.item(-1)
         return found
+
+    def frames_of_connection(self, capture: Capture, number: int) -> dict[str, tuple[int, int]]:
+        """The first and the last frame of a connection of a capture; none of a capture of several files."""
+        frames = capture.frame_numbers(number)
+        return {capture.path: (int(frames[0]), int(frames[-1]))} if len(frames) and len(capture.files) == 1 else {}
 
     def _frames(self, vantage: Vantage) -> _Frames:
         number = vantage.number

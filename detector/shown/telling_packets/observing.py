@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from itertools import accumulate
+from typing import TYPE_CHECKING, Protocol
 
-from detector.clocks.relation import ClockRelation
-from detector.method import Context, Observation
+import numpy as np
+
 from detector.one_capture.further_methods import ConnectionsAlone
 from detector.options import DetectOptions
-from detector.pairing.captures import PairedCaptures
-from detector.verdict.together import loaded_together
 from pepscope.captures.capture import Capture
+
+if TYPE_CHECKING:
+    from detector.clocks.relation import ClockRelation
+    from detector.method import Context, Observation
+    from detector.pairing.captures import PairedCaptures
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,9 @@ class Connections(Protocol):
     def number(self, place: int, capture: str) -> int:
         """The number of a connection in this capture, which holds it."""
 
+    def numbers(self, places: Sequence[int], capture: str) -> Sequence[int]:
+        """The numbers of connections in this capture, which holds them."""
+
     def partition(self, place: int) -> int:
         """Which partition of a capture holds it; connections are asked for partition by partition."""
 
@@ -55,6 +63,9 @@ class OfTwoCaptures:
 
     def observed(self, places: Sequence[int]) -> Iterator[Observed]:
         """Load connections from both captures, and relate their clocks together when the first is asked for."""
+        from detector.method import Context, Observation
+        from detector.verdict.together import loaded_together
+
         for loaded in loaded_together(self._captures[0].path, self._paired, None, places):
             context = Context([each.observation for each in loaded])
             for row, each in enumerate(loaded):
@@ -69,6 +80,10 @@ class OfTwoCaptures:
             raise IndexError(f"{capture} has no connection {place}")
         return number
 
+    def numbers(self, places: Sequence[int], capture: str) -> Sequence[int]:
+        """The numbers of connections in this capture, which holds them."""
+        return [self.number(place, capture) for place in places]
+
     def partition(self, place: int) -> int:
         """The partition of the capture that holds it, of the first one where both do."""
         match = self._paired.matches[place]
@@ -82,18 +97,30 @@ class OfOneVantage:
 
     def __init__(self, captures: Sequence[Capture], options: DetectOptions) -> None:
         self._captures = captures
-        self._alone = ConnectionsAlone(captures, options)
+        self._options = options
+        self._alone: ConnectionsAlone | None = None  # once packets are loaded
+        #: The place of each capture's first connection, and behind all.
+        self._first = [*accumulate((len(capture.connections) for capture in captures), initial=0)]
 
     def observed(self, places: Sequence[int]) -> Iterator[Observed]:
         """Load connections from the one capture that holds each."""
+        from detector.method import Context, Observation
+
+        alone = self._alone = self._alone or ConnectionsAlone(self._captures, self._options)
         for place in places:
-            context = Context([Observation(self._alone.pair(place))])
+            context = Context([Observation(alone.pair(place))])
             (observation,) = context.observations
             yield Observed(observation, observation, partial(_clock, context, 0))
 
     def number(self, place: int, capture: str) -> int:  # noqa: ARG002  # one holds it
         """The number of a connection in its capture."""
         return self._in_its_capture(place)[1]
+
+    def numbers(self, places: Sequence[int], capture: str) -> Sequence[int]:
+        """The numbers of connections in this capture, which holds them."""
+        holder = [each.path for each in self._captures].index(capture)
+        numbers: list[int] = (np.asarray(places, np.int64) - self._first[holder]).tolist()
+        return numbers
 
     def partition(self, place: int) -> int:
         """The partition of its capture, counted through all of them."""
@@ -103,12 +130,10 @@ class OfOneVantage:
 
     def _in_its_capture(self, place: int) -> tuple[int, int]:
         """Which capture holds it, and its number there."""
-        number = place
-        for holder, capture in enumerate(self._captures):
-            if number < len(capture.connections):
-                return holder, number
-            number -= len(capture.connections)
-        raise IndexError(f"there is no connection {place}")
+        holder = bisect_right(self._first, place) - 1
+        if not 0 <= holder < len(self._captures):
+            raise IndexError(f"there is no connection {place}")
+        return holder, place - self._first[holder]
 
 
 def _clock(context: Context, row: int) -> ClockRelation:

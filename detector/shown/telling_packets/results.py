@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain, islice, repeat
+
+import numpy as np
 
 from detector.shown.asked import AskedPackets
-from detector.shown.telling_packets.exchanges import fastest_exchanges, fastest_handshakes
+from detector.shown.telling_packets.exchanges import (
+    exchanges_by_connection,
+    fastest_exchanges,
+    fastest_handshakes,
+)
 from detector.shown.telling_packets.naming import PacketNames, named_packets
 from detector.shown.telling_packets.observing import Connections, Observed
 from detector.shown.telling_packets.references import fastest_references
@@ -88,8 +95,30 @@ class _Naming:
         results = self._results
         self._spare = results.set_packets_aside(frozenset([results.rows[place] for place in places]))
         missing = [place for place in places if results.packets_of_row(results.rows[place]) is None]
-        for place, observed in zip(missing, self._connections.observed(missing), strict=True):
+        alike = [place for place in missing if self._is_shown_by_exchanges(place)]
+        self._add_by_exchanges(alike)
+        others = [*filter(frozenset(missing).difference(alike).__contains__, missing)]
+        if not others:
+            return  # loading packets imports all methods
+        for place, observed in zip(others, self._connections.observed(others), strict=True):
             self._add(place, observed)
+
+    def _is_shown_by_exchanges(self, place: int) -> bool:
+        """Whether exchanges alone show what was found on a connection, of which one capture is enough."""
+        forms = self._results.forms(place)
+        return not self._results.is_seen_twice(place) and all(form.method in BY_EXCHANGES for form in forms)
+
+    def _add_by_exchanges(self, places: Sequence[int]) -> None:
+        """Name the packets of connections of which nothing but exchanges is shown."""
+        for capture, of_capture in self._by_capture(places):
+            numbers = self._connections.numbers(of_capture, capture.path)
+            # A capture between the ends has evidence for either side, the client's first.
+            by_side = [exchanges_by_connection(capture, numbers, side) for side in self._sides]
+            for place, number in zip(of_capture, numbers, strict=True):
+                frames = self._names.frames_of_connection(capture, number)
+                shown = chain((each.get(number, ()) for each in by_side), repeat(()))
+                pieces = len(self._results.forms(place))
+                self._results.add_packets(place, PairPackets(frames, tuple(islice(shown, pieces))))
 
     def add(self, place: int) -> PairPackets | None:
         """Name the packets of a connection, once; None where it was judged as another pair than its own."""
@@ -133,19 +162,20 @@ class _Naming:
         """Exchanges or handshakes of the group in the captures of one vantage point."""
         shown = list[EvidencePacket]()
         for capture, places in self._by_capture(group.pairs):
-            numbers = [self._connections.number(place, capture.path) for place in places]
+            numbers = self._connections.numbers(places, capture.path)
             for find in _FINDERS[item.method]:
                 shown += find(capture, numbers, group.side, self._moments)
         return tuple(shown[: _OF_EXCHANGE * self._moments])
 
-    def _by_capture(self, places: Iterable[int]) -> Iterator[tuple[Capture, list[int]]]:
-        found: dict[str, list[int]] = {}
-        vantage = self._results.columns.vantages[0]
-        for place in places:
-            path = vantage.capture[self._results.rows[place]]
-            if path is not None:
-                found.setdefault(path, []).append(place)
-        return ((self._captures[path], each) for path, each in found.items())
+    def _by_capture(self, places: Sequence[int]) -> Iterator[tuple[Capture, list[int]]]:
+        every = np.asarray(places, np.int64)
+        paths = self._results.columns.vantages[0].capture
+        codes, first, which = np.unique(
+            paths.codes_of(self._results.rows_at(every)), return_index=True, return_inverse=True
+        )
+        for number in np.argsort(first).tolist():
+            if (path := paths.values[codes[number]]) is not None:
+                yield self._captures[path], every[which == number].tolist()
 
     def _of_members(self, group: GroupResult, item: Evidence) -> tuple[EvidencePacket, ...] | None:
         """The packets of the connection that shows a finding most firmly, or of several that show it together."""

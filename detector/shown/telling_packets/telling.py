@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from detector.clocks.relation import ClockRelation
-from detector.pair import Pair, Vantage
-from detector.shown.telling_packets.observing import Observed
 from pepscope import _core
 from pepscope.captures.capture import Capture
 from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import Evidence, FloatArray
+
+if TYPE_CHECKING:
+    from detector.clocks.relation import ClockRelation
+    from detector.pair import Pair, Vantage
+    from detector.shown.telling_packets.observing import Observed
 
 
 class Telling(Struct, frozen=True):
