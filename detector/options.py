@@ -12,6 +12,13 @@ DECISION_PROBABILITY = 0.95
 #: more than one in twenty is a wrong one (docs/methods/pairing.md).
 LEAST_PAIRING_CONFIDENCE = 0.7
 
+#: Networks of clients that one rule governs: no smaller ones are announced between operators (RFC 7454 section 6.1.3).
+PREFIX_IPV4 = 24
+PREFIX_IPV6 = 48
+
+#: Entry points that name methods of other distributions.
+METHOD_PLUG_INS = "pepscope.methods"
+
 
 class ClockMode(StrEnum):
     """What is assumed of the two capture clocks."""

@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, requires
 
 from pepscope.errors import MissingPackageError
 
@@ -51,6 +50,8 @@ def needed(extra: str | None = None) -> Iterator[None]:
 
 def requirements() -> dict[str | None, list[str]]:
     """Names of the packages of each extra, without those for development; `None` is what every installation has."""
+    from importlib.metadata import PackageNotFoundError, requires
+
     found: dict[str | None, list[str]] = {None: []}
     try:
         lines = requires(_DISTRIBUTION) or []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from importlib.machinery import PathFinder
 from typing import Any, TypeVar
 
 from pepscope.errors import PepscopeError
@@ -54,6 +55,38 @@ def names(group: str) -> tuple[str, ...]:
     from importlib.metadata import entry_points
 
     return tuple(sorted({entry.name for entry in entry_points(group=group)}))
+
+
+def is_offered(group: str) -> bool:
+    """Whether any installed distribution may have entry points of a group; read as those of `find` are."""
+    if any(hasattr(finder, "find_distributions") and finder is not PathFinder for finder in sys.meta_path):
+        return True  # it may know of distributions that stand in no directory
+    for directory in sys.path:
+        try:
+            entries = os.listdir(directory or ".")
+        except OSError:
+            if os.path.isfile(directory):
+                return True  # an archive
+            continue
+        for entry in entries:
+            if entry.endswith((".dist-info", ".egg-info", ".egg")) and _names_group(
+                os.path.join(directory, entry), group
+            ):
+                return True
+    return False
+
+
+def _names_group(distribution: str, group: str) -> bool:
+    """Whether metadata have entry points of a group; also where it cannot be seen."""
+    if distribution.endswith(".egg"):
+        return True
+    try:
+        with open(os.path.join(distribution, "entry_points.txt"), encoding="utf-8") as file:
+            return f"[{group}]" in file.read().replace(" ", "")
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True
 
 
 def loaded(group: str, kind: type[Plugin]) -> tuple[Plugin, ...]:

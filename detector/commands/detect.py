@@ -254,10 +254,13 @@ def detect(
     from detector.detection import detect as run
     from detector.detection import detect_vantage
     from detector.shown.asked import AskedPackets
-    from detector.verdict.parts import usable_processors
     from pepscope.captures.warnings import temporary_files_note
     from pepscope.command_line.progress import Progress
 
+    if jobs is None and len(captures) == 2 and not one_vantage:
+        from detector.verdict.parts import usable_processors
+
+        jobs = usable_processors()
     connections = () if connection is None else (connection,)
     gc.set_threshold(_GARBAGE_THRESHOLD)
     are_shown = any((json_to, jsonl_to, html_to, parquet_to, sarif_to))
@@ -293,7 +296,7 @@ def detect(
                 series=html_to is not None,
                 connections=connections,
                 packets=asked_packets,
-                jobs=jobs or usable_processors(),
+                jobs=jobs or 1,
                 progress=progress,
             )
     traffic = result.temporary_bytes

@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from detector.options import PREFIX_IPV4, PREFIX_IPV6
 from detector.pair import Pair
 from detector.streams.known import UNKNOWN
 from detector.streams.summaries import Summaries
@@ -19,10 +20,6 @@ from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.evidence.pieces import Pieces
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import Evidence, GroupSide, Verdict
-
-#: Networks of clients that one rule governs: no smaller ones are announced between operators (RFC 7454 section 6.1.3).
-PREFIX_IPV4 = 24
-PREFIX_IPV6 = 48
 
 #: Keys and networks of clients that are made once.
 _REMEMBERED = 65_536

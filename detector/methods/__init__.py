@@ -22,6 +22,7 @@ from detector.methods import (
     single_vantage,
     teardown,
 )
+from detector.options import METHOD_PLUG_INS
 from pepscope.errors import PepscopeError
 from pepscope.plugins import loaded
 from pepscope.results.finding import Finding, weighted_findings
@@ -44,9 +45,6 @@ METHODS: tuple[Method, ...] = (
     single_vantage.METHOD,
 )
 
-#: Entry points that name methods of other distributions.
-GROUP = "pepscope.methods"
-
 
 @cache
 def methods() -> tuple[Method, ...]:
@@ -54,15 +52,17 @@ def methods() -> tuple[Method, ...]:
 
     Raises PepscopeError for an entry point that cannot be used.
     """
-    others = loaded(GROUP, Method)
+    others = loaded(METHOD_PLUG_INS, Method)
     for method in others:
         if any(method.name == own.name for own in METHODS):
-            raise PepscopeError(f"a plug-in of {GROUP} must have a name that no method of pepscope has: {method.name}")
+            raise PepscopeError(
+                f"a plug-in of {METHOD_PLUG_INS} must have a name that no method of pepscope has: {method.name}"
+            )
     every = (*METHODS, *others)
     try:
         _weighted(every)
     except ValueError as error:
-        raise PepscopeError(f"a plug-in of {GROUP} must have findings of its own: {error}") from error
+        raise PepscopeError(f"a plug-in of {METHOD_PLUG_INS} must have findings of its own: {error}") from error
     return every
 
 

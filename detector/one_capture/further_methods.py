@@ -7,20 +7,25 @@ asked for every connection.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from detector.method import Method, Observation
-from detector.methods import METHODS, delayed_ack, methods
-from detector.options import DetectOptions
-from detector.pair import Pair
-from detector.pairing.captures import PairedCaptures, pair_captures
+from detector.options import METHOD_PLUG_INS, DetectOptions
 from pepscope.captures.capture import Capture
+from pepscope.plugins import is_offered
 from pepscope.results.verdicts import Evidence
+
+if TYPE_CHECKING:
+    from detector.method import Method, Observation
+    from detector.pair import Pair
+    from detector.pairing.captures import PairedCaptures
 
 
 class ConnectionsAlone:
     """The connections of one vantage point, counted through its captures, each as a pair of which one side is there."""
 
     def __init__(self, captures: Sequence[Capture], options: DetectOptions) -> None:
+        from detector.pairing.captures import pair_captures
+
         self._paired: list[PairedCaptures] = [pair_captures(capture, None, options) for capture in captures]
 
     def pair(self, number: int) -> Pair:
@@ -36,6 +41,11 @@ def further_evidence(
     captures: Sequence[Capture], options: DetectOptions
 ) -> Callable[[int], tuple[Evidence, ...]] | None:
     """What these methods find of a connection, by its number; None where there is no such method."""
+    if options.ack_delay_s is None and not is_offered(METHOD_PLUG_INS):
+        return None
+    from detector.method import Observation
+    from detector.methods import METHODS, delayed_ack, methods
+
     asked = [*([delayed_ack.METHOD] if options.ack_delay_s is not None else []), *methods()[len(METHODS) :]]
     if not asked:
         return None

@@ -6,7 +6,6 @@ user's names others. At the client's side it is the access network that this hos
 
 from __future__ import annotations
 
-import csv
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from detector.groups.membership import PREFIX_IPV4, PREFIX_IPV6
 from detector.one_capture.members import Ints
+from detector.options import PREFIX_IPV4, PREFIX_IPV6
 from pepscope.captures.tables.connection_frame import address_texts
 from pepscope.errors import UsageError
 
@@ -70,6 +69,8 @@ def read_networks(path: str) -> NetworkTable:
 
 
 def _network(path: str, number: int, line: str) -> tuple[Network, str]:
+    import csv
+
     try:
         (row,) = csv.reader([line], strict=True)
     except (csv.Error, ValueError) as error:

@@ -17,7 +17,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pkgutil import get_data
 from typing import Any
 
 import numpy as np
@@ -228,7 +228,7 @@ def excess_bin(excess_s: Floats) -> npt.NDArray[np.intp]:
 @cache
 def timing_tables(side: GroupSide) -> TimingTables:
     """The tables for captures at this side (client or server), as they are installed with the program."""
-    return TimingTables(json.loads(files(__package__).joinpath("timing_tables.json").read_text("ascii")), side)
+    return TimingTables(json.loads(get_data(__package__, "timing_tables.json") or b"{}"), side)
 
 
 def _log_uniform(least_s: float, most_s: float) -> Floats:

@@ -22,7 +22,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pkgutil import get_data
 from typing import Any
 
 import numpy as np
@@ -133,7 +133,7 @@ class KnownStack:
 @cache
 def known_stacks() -> tuple[KnownStack, ...]:
     """The table of stacks that is installed with the program."""
-    content = json.loads(files(__package__).joinpath("stacks.json").read_text("ascii"))
+    content = json.loads(get_data(__package__, "stacks.json") or b"{}")
     return tuple(
         KnownStack(frozenset(each["systems"]), each["initial_hop_limit"], tuple(each["option_kinds"]))
         for each in content["stacks"]

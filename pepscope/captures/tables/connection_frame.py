@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from pepscope.captures.connections import CLOSES, MISSING_PACKETS, TUNNELS
 from pepscope.errors import UsageError
-from pepscope.extras import needed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -74,6 +73,8 @@ def frames_as_csv(frames: Iterable[pd.DataFrame]) -> Iterator[bytes]:
 
 
 def _frame(arrays: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
+    from pepscope.extras import needed
+
     with needed():
         import pandas as pd
 
