@@ -1022,11 +1022,14 @@ class Capture:
     def datagram_samples(self, index: int) -> list[tuple[list[int], list[int], list[int], list[bytes]]]:
         """Rank, time, length and kept bytes of the datagrams kept of each side."""
 
-    def senders(self) -> tuple[dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]]]:
-        """Columns of `pepscope.captures.senders.Senders` and `LoadResponses` of all connections, by name.
+    def senders(self) -> dict[str, npt.NDArray[Any]]:
+        """Columns of `pepscope.captures.senders.Senders` of all connections, by name.
 
         Raises ValueError where the capture was opened without columns or payload.
         """
+
+    def load_responses(self) -> dict[str, npt.NDArray[Any]]:
+        """Columns of `pepscope.captures.senders.LoadResponses`, by name; raises as `senders` does."""
 
     def datagram_frame_numbers(self, index: int) -> list[npt.NDArray[np.int64]]:
         """Frame numbers, from 1, of the datagrams that were kept of each side of one UDP flow."""

@@ -15,7 +15,7 @@ from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.members import Ints
 from detector.one_capture.reasons.evidence import exchange_evidence_columns
 from detector.one_capture.reasons.sentences import NO_PATH, at_odds, leg_too_short, reason
-from pepscope.captures.connections import endpoint
+from pepscope.captures.connections import endpoints
 from pepscope.results.evidence.columns import EvidenceColumns, columns_of
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED, OWN, PairRows, VantageRows
@@ -48,7 +48,7 @@ def pair_table(
     judged = _judged(sides, len(vantage.capture))
     columns, table = vantage.columns, PairTable()
     clients, servers = (
-        list(map(endpoint, addresses, columns[port].tolist()))
+        endpoints(addresses, columns[port].tolist())
         for addresses, port in ((vantage.clients, "client_port"), (vantage.servers, "server_port"))
     )
     duration_s = (columns["last_time_ns"] - columns["first_time_ns"]) / 1e9

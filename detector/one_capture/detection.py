@@ -42,7 +42,8 @@ def judge_vantage(
     """
     vantage = vantage_columns(captures)
     sides = _judged_sides(vantage, taken_at, networks, least_probability)
-    pairs, told = pair_table(vantage, sides, further_evidence, least_probability)
+    pairs, told_places = pair_table(vantage, sides, further_evidence, least_probability)
+    told = np.asarray(sorted(told_places), np.int64)
     groups = [result for side in sides for result in _group_results(side)]
     if series:
         groups = with_series(groups, vantage, [side.judgement for side in sides])
@@ -50,9 +51,8 @@ def judge_vantage(
         if group.verdict is Verdict.INCONCLUSIVE or len(group.pairs) < 2:
             continue
         remark = group_verdict_remark(group.port, group.network, group.verdict.value)
-        for place in group.pairs:
-            if pairs.verdict(place) is Verdict.INCONCLUSIVE and place not in told:
-                pairs.add_remark(place, remark)
+        places = np.asarray(group.pairs, np.int64)
+        pairs.add_remarks(places[pairs.are(Verdict.INCONCLUSIVE, places) & ~np.isin(places, told)], remark)
     return pairs, tuple(groups)
 
 

@@ -85,13 +85,6 @@ class Posterior:
     leg_nats: Floats
     member_site: Floats
 
-    def of(self, rows: Ints) -> Posterior:
-        """Those of groups of which each is its only member, without their legs."""
-        columns = {field.name: getattr(self, field.name) for field in fields(Posterior)}
-        return Posterior(
-            **{name: column[:0] if name == "leg_nats" else column[rows] for name, column in columns.items()}
-        )
-
 
 def joined(parts: Sequence[Posterior]) -> Posterior:
     """The posteriors of groups one after the other."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -117,10 +117,17 @@ def judged_groups(judged: SideJudgement, members: Pools, least_probability: floa
 
 def judged_connections(judged: SideJudgement, members: Pools, least_probability: float) -> JudgedPools:
     """The connections of a side with what explains each."""
-    found, posterior = pools.of_connections(judged, members), judged.alone.of(judged.connection_kind)
+    found, posterior = pools.of_connections(judged, members), _of_connections(judged)
     in_time = _in_time(found.fast_excess_s, judged.variation_s[judged.places.member_group[judged.places.member]])
     split = classes(posterior, found.exchanges, side=judged.side, least_probability=least_probability, in_time=in_time)
     return JudgedPools(judged.side, found, split, posterior, _comes_one_way(judged))
+
+
+def _of_connections(judged: SideJudgement) -> Posterior:
+    """The posterior of each connection by itself, without its legs."""
+    columns = {field.name: getattr(judged.alone, field.name) for field in fields(Posterior)}
+    nothing = columns.pop("leg_nats")[:0]
+    return Posterior(leg_nats=nothing, **{name: column[judged.connection_kind] for name, column in columns.items()})
 
 
 def _in_time(fast_excess_s: Floats, variation_s: Floats) -> npt.NDArray[np.bool_]:

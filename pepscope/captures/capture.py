@@ -146,7 +146,7 @@ class Capture:
         self._latest: tuple[int, PacketColumns] | None = None
         self._columns: Mapping[str, npt.NDArray[Any]] | None = None
         self._exchanges: Exchanges | None = None
-        self._senders: tuple[Senders, LoadResponses] | None = None
+        self._senders: Senders | None = None
 
     def __repr__(self) -> str:
         return f"<Capture {self.path!r}: {self.packet_count} packets, {len(self.connections)} connections>"
@@ -266,22 +266,20 @@ class Capture:
         Raises ValueError where the capture was opened without columns or without payload, CaptureError where temporary
         files cannot be read.
         """
-        return self._sender_tables()[0]
+        if self._senders is None:
+            from pepscope.captures.senders import Senders
+
+            self._senders = Senders(**self._core.senders())
+        return self._senders
 
     def load_responses(self) -> LoadResponses:
-        """How round trips and windows of each side's data respond to load; made when first asked for.
+        """How round trips and windows of each side's data respond to load; made when it is asked for.
 
         Raises as `senders` does.
         """
-        return self._sender_tables()[1]
+        from pepscope.captures.senders import LoadResponses
 
-    def _sender_tables(self) -> tuple[Senders, LoadResponses]:
-        if self._senders is None:
-            from pepscope.captures.senders import LoadResponses, Senders
-
-            senders, load = self._core.senders()
-            self._senders = Senders(**senders), LoadResponses(**load)
-        return self._senders
+        return LoadResponses(**self._core.load_responses())
 
     @property
     def datagram_flows(self) -> Sequence[DatagramFlow]:

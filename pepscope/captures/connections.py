@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, overload
 
@@ -109,7 +109,14 @@ class Connection(NamedTuple):
 
 def endpoint(address: str, port: int) -> str:
     """Write an address and a port as `ip:port` or `[ipv6]:port`."""
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    return endpoints([address], [port])[0]
+
+
+def endpoints(addresses: Iterable[str], ports: Iterable[int]) -> list[str]:
+    """Write many addresses, each with its port."""
+    ends = zip(addresses, ports, strict=True)
+    return [f"[{address}]:{port}" if ":" in address else f"{address}:{port}" for address, port in ends]
+
 
 
 class ConnectionSequence(Sequence[Connection]):

@@ -10,7 +10,7 @@ from typing import overload
 
 import numpy as np
 
-from pepscope.results.evidence.columns import EvidenceColumns, Form, Int64Array
+from pepscope.results.evidence.columns import BoolArray, EvidenceColumns, Form, Int64Array
 from pepscope.results.evidence.growing import CodedColumn, TextColumn
 from pepscope.results.evidence.named import PairPackets, packets_in, with_packets
 from pepscope.results.evidence.pieces import Pieces
@@ -121,6 +121,10 @@ class PairTable(Sequence[PairResult]):
         row = self._row(place)
         self.columns.remark[row] = f"{self.columns.remark[row]} {text}"
 
+    def add_remarks(self, places: Int64Array, text: str) -> None:
+        """Add a sentence to the reasons of some pairs."""
+        self.columns.remark.change(self.rows_at(places), lambda before: f"{before} {text}")
+
     def add_series(self, place: int, series: tuple[FlowSeries, ...]) -> None:
         """Give a pair what a page draws of it."""
         self._series[self._row(place)] = series
@@ -207,6 +211,11 @@ class PairTable(Sequence[PairResult]):
     def packets(self, place: int) -> int:
         """Packets of a pair at all vantage points."""
         return self.columns.packets[self._row(place)]
+
+    def are(self, verdict: Verdict, places: Int64Array) -> BoolArray:
+        """Which of some pairs have a verdict."""
+        codes = self.columns.verdict
+        return np.asarray(codes.codes_of(self.rows_at(places)) == codes.code(verdict))
 
     def payload_bytes(self, place: int) -> int:
         """What a pair carried in both directions."""

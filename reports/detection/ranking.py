@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from pepscope.results.attention import ATTENTION, group_attention
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import SPLIT_VERDICTS, DetectionResult, GroupResult, HostResult, PairResult, Verdict
@@ -16,7 +18,10 @@ KINDS_IN_ORDER = (Verdict.SPLIT_TCP, Verdict.TCP_PROXY, Verdict.INCONCLUSIVE, Ve
 def by_attention(pairs: Sequence[PairResult]) -> list[int]:
     """Indices of `pairs`, split connections first, regular ones last, larger transfers first within a verdict."""
     table = PairTable.of(pairs)
-    return sorted(range(len(table)), key=lambda index: (ATTENTION[table.verdict(index)], -table.payload_bytes(index)))
+    places = np.arange(len(table))
+    attention = np.asarray([ATTENTION[verdict] for verdict in table.verdicts()], np.int64)
+    order: list[int] = np.lexsort((-table.sizes_bytes(places), attention)).tolist()
+    return order
 
 
 def judged_alone(result: DetectionResult) -> bool:

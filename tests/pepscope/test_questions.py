@@ -18,8 +18,8 @@ MOST_FILES = 5
 QUESTIONS_PER_ROOM = 5
 ROOMS = {
     "pepscope", "detector", "prober", "reference_proxy", "reference_sim", "papers", "reports", "crates/wire",
-    "crates/connections", "crates/evidence", "crates/json", "crates/path", "crates/tcp",
-    "crates/applications", "crates/drive", "benchmarks",
+    "crates/connections", "crates/evidence", "crates/text", "crates/path", "crates/tcp", "crates/applications",
+    "crates/drive", "benchmarks",
 }  # fmt: skip
 
 

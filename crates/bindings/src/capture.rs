@@ -304,10 +304,16 @@ impl Capture {
         exchanges::tables(py, found)
     }
 
-    /// What each side of all connections sends, and how its data respond to load.
-    fn senders<'py>(&self, py: Python<'py>) -> PyResult<senders::Tables<'py>> {
+    /// What each side of all connections sends.
+    fn senders<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let found = py.detach(|| senders::of_capture(&self.analysed)).map_err(raised)?;
-        senders::tables(py, found)
+        senders::table(py, found)
+    }
+
+    /// How round trips and windows of each side's data respond to load.
+    fn load_responses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let found = py.detach(|| senders::load_of_capture(&self.analysed)).map_err(raised)?;
+        senders::load_table(py, found)
     }
 
     #[getter]

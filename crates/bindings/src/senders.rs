@@ -4,6 +4,7 @@ use numpy::ndarray::Array2;
 use numpy::IntoPyArray;
 use pepscope_connections::{AnalysedCapture, LookupError};
 use pepscope_evidence::load::LoadColumns;
+use pepscope_evidence::packets::Packets;
 use pepscope_evidence::senders::SenderColumns;
 use pepscope_evidence::{for_each_load_column, for_each_sender_column};
 use pepscope_wire::tcp::option_kinds;
@@ -19,36 +20,37 @@ const OPTION_KINDS: usize = 16;
 
 type OptionKinds = Vec<[u8; OPTION_KINDS]>;
 
-/// Columns of senders, with the option kinds of their SYNs, and of load responses.
-pub(crate) type Tables<'py> = (Bound<'py, PyDict>, Bound<'py, PyDict>);
-
-/// What is known of all connections.
+/// What is known of the senders of all connections.
 #[derive(Default)]
 pub(crate) struct Found {
     senders: SenderColumns,
-    load: LoadColumns,
     option_kinds: OptionKinds,
 }
 
-pub(crate) fn of_capture(analysed: &AnalysedCapture) -> Result<Found, LookupError> {
-    let mut found = Found::default();
+/// Show the packets of each connection with its number, partition by partition.
+fn visit(analysed: &AnalysedCapture, mut show: impl FnMut(u32, &Packets<'_>)) -> Result<(), LookupError> {
     for (partition, members) in analysed.partition_members().iter().enumerate() {
         analysed.with_partition(partition, |packets, _| {
             for (batch, numbers) in members.chunks(BATCH).enumerate() {
                 let first = batch * BATCH;
                 let columns = packets.decode(first..first + numbers.len());
                 for (bounds, &number) in columns.starts.windows(2).zip(numbers) {
-                    let packets = rows(&columns, bounds[0]..bounds[1]);
-                    for direction in [0, 1] {
-                        found.senders.push(&packets.sender(number as u32, direction));
-                        found.load.push(&packets.load_response(number as u32, direction));
-                    }
+                    show(number as u32, &rows(&columns, bounds[0]..bounds[1]));
                 }
             }
         })?;
     }
+    Ok(())
+}
+
+pub(crate) fn of_capture(analysed: &AnalysedCapture) -> Result<Found, LookupError> {
+    let mut found = Found::default();
+    visit(analysed, |number, packets| {
+        for direction in [0, 1] {
+            found.senders.push(&packets.sender(number, direction));
+        }
+    })?;
     found.senders.by_connection();
-    found.load.by_connection();
     for start in (0..analysed.connection_count()).step_by(BATCH) {
         let stop = analysed.connection_count().min(start + BATCH);
         analysed.with_summaries(start..stop, |summaries| {
@@ -60,23 +62,40 @@ pub(crate) fn of_capture(analysed: &AnalysedCapture) -> Result<Found, LookupErro
     Ok(found)
 }
 
-/// The columns by name.
-pub(crate) fn tables(py: Python<'_>, found: Found) -> PyResult<Tables<'_>> {
-    let (senders, load) = (PyDict::new(py), PyDict::new(py));
-    macro_rules! put_senders {
+pub(crate) fn load_of_capture(analysed: &AnalysedCapture) -> Result<LoadColumns, LookupError> {
+    let mut load = LoadColumns::default();
+    visit(analysed, |number, packets| {
+        for direction in [0, 1] {
+            load.push(&packets.load_response(number, direction));
+        }
+    })?;
+    load.by_connection();
+    Ok(load)
+}
+
+/// The columns of senders by name, with the option kinds of their SYNs.
+pub(crate) fn table(py: Python<'_>, found: Found) -> PyResult<Bound<'_, PyDict>> {
+    let senders = PyDict::new(py);
+    macro_rules! put {
         ($($name:ident: $element:ty,)*) => {
             $(senders.set_item(stringify!($name), found.senders.$name.into_pyarray(py))?;)*
         };
     }
-    macro_rules! put_load {
-        ($($name:ident: $element:ty,)*) => {
-            $(load.set_item(stringify!($name), found.load.$name.into_pyarray(py))?;)*
-        };
-    }
-    for_each_sender_column!(put_senders);
-    for_each_load_column!(put_load);
+    for_each_sender_column!(put);
     let kinds = &found.option_kinds;
     let table = Array2::from_shape_fn((kinds.len(), OPTION_KINDS), |(row, place)| kinds[row][place]);
     senders.set_item("option_kinds", table.into_pyarray(py))?;
-    Ok((senders, load))
+    Ok(senders)
+}
+
+/// The columns of load responses by name.
+pub(crate) fn load_table(py: Python<'_>, load: LoadColumns) -> PyResult<Bound<'_, PyDict>> {
+    let found = PyDict::new(py);
+    macro_rules! put {
+        ($($name:ident: $element:ty,)*) => {
+            $(found.set_item(stringify!($name), load.$name.into_pyarray(py))?;)*
+        };
+    }
+    for_each_load_column!(put);
+    Ok(found)
 }

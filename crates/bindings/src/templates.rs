@@ -65,6 +65,9 @@ impl Filling<'_, '_> {
     }
 }
 
+/// The pieces of text and the columns of a shape.
+type Given<'py> = (Vec<Bound<'py, PyBytes>>, Vec<Bound<'py, PyAny>>);
+
 /// Documents one after the other as bytes: `order` says of which shape each is, `shapes` has the pieces of text and the
 /// columns of each. Returns where the first, the second, ... of `ends` documents end, too.
 #[pyfunction]
@@ -72,7 +75,7 @@ pub(crate) fn filled_json<'py>(
     py: Python<'py>,
     order: PyReadonlyArray1<'py, u32>,
     ends: PyReadonlyArray1<'py, i64>,
-    shapes: Vec<(Vec<Bound<'py, PyBytes>>, Vec<Bound<'py, PyAny>>)>,
+    shapes: Vec<Given<'py>>,
     encode: Bound<'py, PyAny>,
 ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyArray1<i64>>)> {
     let pieces: Vec<Vec<&[u8]>> =
@@ -83,7 +86,8 @@ pub(crate) fn filled_json<'py>(
         filled.push(Shape::new(pieces, Filling { columns, encode: &encode }));
     }
     let (order, ends) = (order.as_slice()?, ends.as_slice()?);
-    let (mut out, mut places, mut begin) = (Vec::new(), Vec::with_capacity(ends.len()), 0);
+    let typical: usize = order.iter().filter_map(|&shape| filled.get(shape as usize)).map(Shape::typical_bytes).sum();
+    let (mut out, mut places, mut begin) = (Vec::with_capacity(typical), Vec::with_capacity(ends.len()), 0);
     let misplaced = || PyValueError::new_err("the ends must ascend within the order, whose shapes must exist");
     for &end in ends {
         let end = usize::try_from(end).map_err(|_| misplaced())?;

@@ -88,6 +88,7 @@ impl Packets<'_> {
             train_spread_ns: trains.spread_ns,
         };
         let mut hop_limits = [0_u32; 256];
+        let (mut least, mut most) = (u8::MAX, u8::MIN);
         let mut steps = IdSteps::default();
         for place in 0..self.len() {
             let flags = self.flags[place];
@@ -109,7 +110,9 @@ impl Packets<'_> {
                 found.first_window_bytes = i64::from(self.window_bytes[place]);
             }
             found.later_packets += 1;
-            hop_limits[usize::from(self.ttl[place])] += 1;
+            let limit = self.ttl[place];
+            (least, most) = (least.min(limit), most.max(limit));
+            hop_limits[usize::from(limit)] += 1;
             found.zero_ip_ids += u32::from(self.ip_id[place] == 0);
             steps.push(self.ip_id[place]);
             if let Some(tsval) = stamp {
@@ -120,12 +123,12 @@ impl Packets<'_> {
                 (found.last_tick_ns, found.last_tsval) = (self.time_ns[place], tsval);
             }
         }
-        let seen = |limit: &usize| hop_limits[*limit] > 0;
-        let limit = |found: Option<usize>| found.and_then(|limit| i16::try_from(limit).ok()).unwrap_or(-1);
-        found.least_hop_limit = limit((0..256).find(seen));
-        found.most_hop_limit = limit((0..256).rev().find(seen));
         // The lowest of equally frequent ones.
-        found.hop_limit = limit((0..256).rev().filter(seen).max_by_key(|&limit| hop_limits[limit]));
+        let frequent = (least..=most).rev().max_by_key(|&limit| hop_limits[usize::from(limit)]);
+        if found.later_packets > 0 {
+            [found.least_hop_limit, found.most_hop_limit] = [least, most].map(i16::from);
+            found.hop_limit = frequent.map_or(-1, i16::from);
+        }
         found.ip_id_step = steps.median();
         found
     }

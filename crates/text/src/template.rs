@@ -8,6 +8,9 @@ pub trait Columns {
     fn write(&self, out: &mut Vec<u8>, gap: usize, row: usize) -> Result<(), Self::Error>;
 }
 
+/// What a value takes, if it is short.
+const VALUE_BYTES: usize = 40;
+
 /// The text of a shape between its gaps, one piece more than there are gaps, and what fills these.
 pub struct Shape<'a, Filling> {
     pieces: &'a [&'a [u8]],
@@ -18,6 +21,11 @@ pub struct Shape<'a, Filling> {
 impl<'a, Filling: Columns> Shape<'a, Filling> {
     pub fn new(pieces: &'a [&'a [u8]], filling: Filling) -> Self {
         Shape { pieces, filling, next_row: 0 }
+    }
+
+    /// About how many bytes a row takes, if values are short.
+    pub fn typical_bytes(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.len() + VALUE_BYTES).sum()
     }
 
     /// Append the text of its next row.

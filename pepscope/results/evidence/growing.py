@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import accumulate, islice
 from typing import Generic, TypeVar
 
@@ -30,6 +30,11 @@ class TextColumn:
 
     def append_all(self, texts: Sequence[str]) -> None:
         """Add a row for each text."""
+        together = "".join(texts)
+        if together.isascii():
+            _append_ends(self._ends, texts, len(self._content))
+            self._content += together.encode()
+            return
         encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
         _append_ends(self._ends, encoded, len(self._content))
         self._content += b"".join(encoded)
@@ -106,7 +111,8 @@ class CodedColumn(Generic[Value]):
 
     def append_each(self, values: Sequence[Value]) -> None:
         """Add a row for each value."""
-        self.codes.extend(map(self._code, values))
+        codes = {value: self._code(value) for value in dict.fromkeys(values)}
+        self.codes.extend(map(codes.__getitem__, values))
 
     def append_all(self, values: Sequence[Value], places: npt.NDArray[np.int64]) -> None:
         """Add a row for each place: the value there."""
@@ -118,6 +124,12 @@ class CodedColumn(Generic[Value]):
 
     def __setitem__(self, row: int, value: Value) -> None:
         self.codes[row] = self._code(value)
+
+    def change(self, rows: npt.NDArray[np.int64], change: Callable[[Value], Value]) -> None:
+        """Replace the values of some rows by what is made of each."""
+        distinct, which = np.unique(self.codes_of(rows), return_inverse=True)
+        changed = np.asarray([self._code(change(self.values[code])) for code in distinct.tolist()], np.uint32)
+        np.asarray(self.codes)[rows] = changed[which]
 
     def of(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> list[Value]:
         """The values of some rows."""
@@ -144,5 +156,5 @@ class CodedColumn(Generic[Value]):
         return code
 
 
-def _append_ends(ends: array[int], contents: Sequence[bytes], base: int) -> None:
+def _append_ends(ends: array[int], contents: Sequence[bytes] | Sequence[str], base: int) -> None:
     ends.extend(islice(accumulate(map(len, contents), initial=base), 1, None))
