@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import repeat
 from pathlib import PurePath
 
 from msgspec import Struct
@@ -51,20 +52,31 @@ def connection_filter(client: str, server: str, transport: str, frames: tuple[in
 
     `frames` are its first and its last frame: between them no other connection of the file has the same end points.
     """
-    one, _, first = client.rpartition(":")
-    other, _, second = server.rpartition(":")
-    address, quoting = "ip.addr", "icmp"
-    if one.startswith("["):
-        address, quoting = "ipv6.addr", "icmpv6"
-        one, other = one.strip("[]"), other.strip("[]")
-    ends = f"{address} == {one} && {address} == {other}"
-    if first == second:
-        ports = f"{transport}.srcport == {first} && {transport}.dstport == {second}"
-    else:
-        ports = f"{transport}.port == {first} && {transport}.port == {second}"
-    # ICMP errors quote the headers of other packets.
-    terms = f"{ends} && {ports} && !{quoting}"
-    return terms if frames is None else f"{terms} && frame.number in {{{frames[0]}..{frames[1]}}}"
+    return connection_filters([client], [server], [transport], [frames])[0]
+
+
+def connection_filters(
+    clients: Iterable[str],
+    servers: Iterable[str],
+    transports: Iterable[str],
+    frames: Iterable[tuple[int, int] | None],
+) -> list[str]:
+    """The display filters of many connections, each as `connection_filter` gives it."""
+    ends = (map(str.rpartition, each, repeat(":")) for each in (clients, servers))
+    filters = []
+    for (one, _, first), (other, _, second), transport, span in zip(*ends, transports, frames, strict=True):
+        address, quoting = "ip.addr", "icmp"
+        if one[:1] == "[":
+            address, quoting = "ipv6.addr", "icmpv6"
+            one, other = one.strip("[]"), other.strip("[]")
+        from_port, to_port = ("srcport", "dstport") if first == second else ("port", "port")
+        # ICMP errors quote the headers of other packets.
+        text = (
+            f"{address} == {one} && {address} == {other} && {transport}.{from_port} == {first} && "
+            f"{transport}.{to_port} == {second} && !{quoting}"
+        )
+        filters.append(text if span is None else f"{text} && frame.number in {{{span[0]}..{span[1]}}}")
+    return filters
 
 
 def locator(capture: str, display_filter: str) -> Locator:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pepscope._core import time_texts
-from pepscope.captures.files.named_packets import EvidencePacket, connection_filter, locators
+from pepscope.captures.files.named_packets import EvidencePacket, connection_filters, locators
 from pepscope.captures.provenance import time_text
 from pepscope.results.encoding.pieces import UNNAMED, PieceTexts, piece_documents
 from pepscope.results.encoding.templates import VALUE, Column, Layout, Template, filled, listed
@@ -111,7 +111,7 @@ def _columns(
             spans = [*known]
         found += [vantage.capture.coded(rows), clients, servers, vantage.transport.coded(rows)]
         found += [[span[end] for span in spans if span is not None] for end in (0, 1) if spans[0] is not None]
-        found.append([*map(connection_filter, clients, servers, transports, spans)])
+        found.append(connection_filters(clients, servers, transports, spans))
     for shares in (np.asarray(column)[rows] for column in columns.probability):
         found.append(np.where(np.isnan(shares), 0.0, shares))
     found[-len(JUDGED) : -len(JUDGED)] = [columns.verdict.coded(rows), columns.mechanism.coded(rows)]

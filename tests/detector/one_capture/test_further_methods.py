@@ -9,7 +9,7 @@ from detector.method import Context, Findings, Method
 from detector.methods import METHODS
 from detector.one_capture import further_methods
 from detector.one_capture.further_methods import ConnectionsAlone, further_evidence
-from detector.options import DetectOptions
+from detector.options import METHOD_PLUG_INS, DetectOptions
 from pepscope.captures.capture import open_capture
 from pepscope.results.finding import Finding, Weight, split
 from tests.detector.one_capture.real_networks import named
@@ -51,7 +51,8 @@ def test_connections_are_counted_through_all_captures() -> None:
 
 
 def test_a_plug_in_is_heard_of_every_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(further_methods, "methods", lambda: (*METHODS, PLUG_IN))
+    monkeypatch.setattr("detector.methods.methods", lambda: (*METHODS, PLUG_IN))
+    monkeypatch.setattr(further_methods, "is_offered", lambda group: group == METHOD_PLUG_INS)
     result = detect(WHOLE)
     assert all("plug_in" in {item.method for item in pair.evidence} for pair in result.pairs)
 
