@@ -67,9 +67,9 @@ def comparisons(work: Path) -> list[Comparison]:
         Comparison("detect a pair, 16 connections", pepscope("detect", "--json", *bulk), tcptrace(*bulk), 3.0, 0.59),
         Comparison("detect a pair, 300 split", pepscope("detect", "--json", *split), tcptrace(*split), 1.0, 0.3),
         Comparison("detect a pair, 150 mixed", pepscope("detect", "--json", *mixed), tcptrace(*mixed), 1.0, 0.12),
-        Comparison("detect one, 10,000 connections", pepscope("detect", "--json", web[0]), tcptrace(web[0]), 5.0, 0.39),
-        Comparison("detect one, 47,000 connections", pepscope("detect", "--json", short), tcptrace(short), 5.0, 0.68),
-        Comparison("the same, groups alone", pepscope("detect", short), tcptrace(short), 5.0, 1.3),
+        Comparison("detect one, 10,000 connections", pepscope("detect", "--json", web[0]), tcptrace(web[0]), 5.0, 0.8),
+        Comparison("detect one, 47,000 connections", pepscope("detect", "--json", short), tcptrace(short), 5.0, 1.5),
+        Comparison("the same, groups alone", pepscope("detect", short), tcptrace(short), 5.0, 1.9),
         Comparison("detect a pair, 10,000 connections", pepscope("detect", "--json", *web), tcptrace(*web), 1.0, 0.18),
         Comparison("the same to Parquet", parquet, tcptrace(*web), 3.0, 0.15),
         Comparison(
