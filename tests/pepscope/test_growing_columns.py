@@ -1,0 +1,78 @@
+"""Columns that grow hold what was put in, whichever way; evidence kept as arrays reads as evidence in words."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pepscope.results.evidence.columns import EvidenceColumns, Form, Words
+from pepscope.results.evidence.growing import CodedColumn, TextColumn
+from pepscope.results.evidence.table import EvidenceTable
+from pepscope.results.verdicts import Evidence, Outcome
+from tests.pepscope.test_json_templates import TEXTS
+
+WORDS = st.lists(st.sampled_from(["", "a", "b", "c"]), max_size=12)
+FIGURES = st.lists(st.floats() | st.just(math.nan), max_size=8)
+
+
+@given(st.lists(st.lists(TEXTS, max_size=4), max_size=4), st.data())
+def test_texts_come_out_as_they_went_in(parts: list[list[str]], data: st.DataObject) -> None:
+    column, texts = TextColumn(), [text for part in parts for text in part]
+    for part in parts:
+        column.append_all(part)
+    assert [column[row] for row in range(len(column))] == texts
+    rows = sorted(data.draw(st.sets(st.integers(0, len(texts) - 1)))) if texts else []
+    assert column.of(np.asarray(rows, np.int64)) == [texts[row] for row in rows]
+
+
+@given(WORDS, WORDS, st.data())
+def test_values_are_kept_once_and_changed_row_by_row(first: list[str], more: list[str], data: st.DataObject) -> None:
+    column: CodedColumn[str] = CodedColumn()
+    column.append_each(first)
+    for value in more:
+        column.append(value)
+    values = first + more
+    assert column.values == list(dict.fromkeys(values))
+    rows = sorted(data.draw(st.sets(st.integers(0, len(values) - 1)))) if values else []
+    column.change(np.asarray(rows, np.int64), lambda value: f"{value}!")
+    expected = [f"{value}!" if row in rows else value for row, value in enumerate(values)]
+    assert column.of(range(len(values))) == expected
+    assert column.code("never") == -1
+
+
+def worded(numbers: Mapping[str, Any]) -> Words:
+    return Words(f"It took {numbers['beside']:g}.")
+
+
+def sentences(numbers: Mapping[str, Any]) -> tuple[list[str], list[tuple[str, ...]]]:
+    each = [worded({"beside": value}) for value in np.asarray(numbers["beside"]).tolist()]
+    return [words.summary for words in each], [words.caveats for words in each]
+
+
+FORM = Form("timing", Outcome.INTACT, "in-time", ("took_s", "count"), (), None, worded, ("beside",), sentences)
+
+
+@given(FIGURES)
+def test_evidence_in_arrays_reads_as_evidence(figures: list[float]) -> None:
+    took_s, count = np.asarray(figures, np.float64), np.arange(len(figures))
+    columns = EvidenceColumns(FORM, count, np.full(len(figures), 0.5), (took_s, count, took_s))
+    table, others = EvidenceTable(), EvidenceTable()
+    table.append_columns(len(figures), [columns])
+    others.append([Evidence("other", Outcome.INTACT, "other", 0.1, "Words.")])
+    others.extend(pickle.loads(pickle.dumps(table)))
+    for row, value in enumerate(figures):
+        numbers = {"took_s": None if math.isnan(value) else value, "count": row}
+        expected = Evidence("timing", Outcome.INTACT, "in-time", 0.5, f"It took {value:g}.", numbers)
+        assert table[row] == others[row + 1] == (expected,)
+        assert columns.evidence(row) == expected
+    summaries = table.summaries(dict.fromkeys(range(len(figures)), 0))
+    assert [*summaries.values()] == [f"It took {value:g}." for value in figures]
+    if figures:
+        _, (part,) = table.parts(0, as_arrays=True)
+        assert part.form.said(len(figures), part.columns)[0] == [*summaries.values()]
