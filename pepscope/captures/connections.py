@@ -118,7 +118,6 @@ def endpoints(addresses: Iterable[str], ports: Iterable[int]) -> list[str]:
     return [f"[{address}]:{port}" if ":" in address else f"{address}:{port}" for address, port in ends]
 
 
-
 class ConnectionSequence(Sequence[Connection]):
     """Connections of a capture, each made when it is asked for."""
 
