@@ -38,7 +38,7 @@ class Partitioned(Capture):
     def partition_of(self, connection_id: int) -> int:
         return self.partitions[connection_id]
 
-    def load(self, connection_id: int) -> None:
+    def look_at(self, connection_id: int) -> None:
         partition = self.partitions[connection_id]
         if partition in self.in_memory:
             self.in_memory.remove(partition)
@@ -90,7 +90,7 @@ def judged_in_order(captures: list[Partitioned], matches: list[Match]) -> None:
     for place in loading_order(captures, matches, 1, None).places:
         for capture, connection in zip(captures, (matches[place].first, matches[place].second), strict=True):
             if connection is not None:
-                capture.load(connection)
+                capture.look_at(connection)
 
 
 @pytest.mark.parametrize("counts", [(64, 64), (64, 16), (8, 64)])
