@@ -154,13 +154,20 @@ def differences(ours: Counts, theirs: Counts) -> list[str]:
 
 
 def detected(paths: list[str]) -> list[tuple[str, str]]:
-    """Every verdict that is not inconclusive, with its sentence."""
+    """Every verdict on a connection that is not inconclusive, and every split of a network and port, with its
+    sentence."""
     import pepscope
 
-    return [
+    result = pepscope.detect(*paths)
+    of_connections = [
         (str(pair.verdict), f"{' / '.join(f'{v.client} > {v.server}' for v in pair.vantages)}: {pair.reason}")
-        for pair in pepscope.detect(*paths).pairs
+        for pair in result.pairs
         if pair.verdict != "inconclusive"
+    ]
+    return of_connections + [
+        (str(group.verdict), f"{group.network} port {group.port}, {group.side}: {group.reason}")
+        for group in result.groups
+        if group.verdict.is_split
     ]
 
 

@@ -18,9 +18,9 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: What a page calls its reader's captures, and ours that stand for them.
 STAND_INS = {
-    **dict.fromkeys(("a.pcap", "server.pcap", "SENDER"), "examples/split/server.pcap.gz"),
+    **dict.fromkeys(("a.pcap", "server.pcap", "server-*.pcap", "SENDER"), "examples/split/server.pcap.gz"),
     **dict.fromkeys(("b.pcap", "mobile.pcap", "[RECEIVER]"), "examples/split/mobile.pcap.gz"),
-    **dict.fromkeys(("laptop.pcap", "FILE"), "examples/split/mobile.pcap.gz"),
+    **dict.fromkeys(("laptop.pcap", "phone.pcap", "FILE"), "examples/split/mobile.pcap.gz"),
     "/var/captures": "examples/split",
     "DIRECTORY": "examples/split",
     "CORPUS": "examples/labelled",
