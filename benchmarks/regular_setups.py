@@ -1,8 +1,9 @@
 """Regular connections of many set-ups: how often does the detector call one split?
 
 Each of six harmless middleboxes stands before each of twelve access links; all else is drawn as in the campaign
-`detector-validation` (transfers, ends, losses, queues, clocks, faults of captures), half of it with hosts that choose
-as Linux does. `python -m benchmarks.regular_setups [--draws 200] [--seed 1] [--write docs/validation.md]`
+`detector-validation` (transfers, ends, losses, queues, clocks, faults of captures), three quarters of it with hosts that
+choose as Linux, Windows or Darwin do.
+`python -m benchmarks.regular_setups [--draws 200] [--seed 1] [--write docs/validation.md]`
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ ACCESS_LINKS: dict[str, dict[str, Any]] = {
     "HSDPA": {"kind": "hsdpa", "terminals": [{"mean_sinr_db": 10.0}]},
 }
 
-_HOSTS = {"server.host, mobile.host": {"choice": ["ideal", "linux"]}}
+_HOSTS = {"server.host, mobile.host": {"choice": ["ideal", "linux", "windows", "darwin"]}}
 
 
 def points(draws: int, seed: int) -> Iterator[tuple[str, str]]:
