@@ -1,8 +1,8 @@
 """Regular connections of many set-ups: how often does the detector call one split?
 
 Each of six harmless middleboxes stands before each of twelve access links; all else is drawn as in the campaign
-`detector-validation` (transfers, ends, losses, queues, clocks, faults of captures), three quarters of it with hosts that
-choose as Linux, Windows or Darwin do.
+`detector-validation` (transfers, ends, losses, queues, clocks, faults of captures), three quarters of it with hosts
+that choose as Linux, Windows or Darwin do.
 `python -m benchmarks.regular_setups [--draws 200] [--seed 1] [--write docs/validation.md]`
 """
 
