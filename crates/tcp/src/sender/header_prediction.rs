@@ -80,12 +80,26 @@ impl Sender {
             self.timer.sample(round_trip_time, true);
             self.timed_until = self.flight.next();
         }
+        self.notify_predicted(now, advance, pipe_before, round_trip_time);
+        self.restart_timer(now);
+        Some(self.queue.acknowledge(acknowledgement, self.segment_bytes))
+    }
+
+    /// Tells the congestion control of a predicted acknowledgement of `advance` bytes, with so many in flight before.
+    #[inline(always)]
+    pub(super) fn notify_predicted(
+        &mut self,
+        now: Nanoseconds,
+        advance: u64,
+        in_flight_bytes: u64,
+        round_trip_time: Nanoseconds,
+    ) {
         self.notify_control(&Acknowledged {
             now,
             newly_acknowledged_bytes: advance,
             newly_delivered_bytes: advance,
             delivered_bytes: self.rate.delivered_bytes,
-            in_flight_bytes: pipe_before,
+            in_flight_bytes,
             round_trip_time: Some(round_trip_time),
             rate_sample: None,
             loss_sample: None,
@@ -94,8 +108,6 @@ impl Sender {
             is_window_limited: self.is_window_limited,
         });
         self.episode.forget_duplicates();
-        self.restart_timer(now);
-        Some(self.queue.acknowledge(acknowledgement, self.segment_bytes))
     }
 
     /// Whether nothing could leave whatever the window, where nothing is in flight.

@@ -6,7 +6,6 @@
 use pepscope_path::{Nanoseconds, NEVER};
 
 use super::Sender;
-use crate::control::Acknowledged;
 use crate::segment::{ContentId, Segment};
 use crate::sequence::number;
 
@@ -78,20 +77,7 @@ impl Sender {
         if is_new_round {
             self.timed_until = self.flight.next();
         }
-        self.notify_control(&Acknowledged {
-            now,
-            newly_acknowledged_bytes: advance,
-            newly_delivered_bytes: advance,
-            delivered_bytes: self.rate.delivered_bytes,
-            in_flight_bytes: pipe_before,
-            round_trip_time: Some(round_trip_time),
-            rate_sample: None,
-            loss_sample: None,
-            marked: false,
-            in_recovery: false,
-            is_window_limited: self.is_window_limited,
-        });
-        self.episode.forget_duplicates();
+        self.notify_predicted(now, advance, pipe_before, round_trip_time);
         self.restart_linux_timer(now);
         Some(self.queue.acknowledge(acknowledgement, self.segment_bytes))
     }
