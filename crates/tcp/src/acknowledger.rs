@@ -130,6 +130,7 @@ impl Acknowledger {
             }
         }
         if flow.handle_segment(now, direction, &segment, &mut self.totals) {
+            flow.streams[direction.index()].note_passed(&segment);
             self.passing.push_back((direction, Packet::Tcp(segment)));
         } else if segment.payload_bytes == 0 {
             self.counts[direction.index()].lost_packets += 1;
@@ -236,7 +237,8 @@ impl Hop<Packet> for Acknowledger {
                     return Some(packet);
                 }
                 flow.is_ready = false;
-                let time = if flow.is_over { pepscope_path::NEVER } else { flow.poll_timeout() };
+                // What waits behind a shut window may be overdue.
+                let time = if flow.is_over { pepscope_path::NEVER } else { flow.poll_timeout().max(now) };
                 self.times.set(place, time);
                 self.ready.pop_front();
             }

@@ -92,6 +92,11 @@ impl Held {
         self.bytes
     }
 
+    /// Up to where the receiver has acknowledged.
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
     /// The end of what was passed on.
     pub fn highest_sent(&self) -> u64 {
         self.highest_sent
@@ -234,13 +239,17 @@ impl Held {
         (copy.place, copy.sent_ns, copy.is_again) = (Place::UnderWay, now, is_again);
         self.under_way_bytes += copy.bytes();
         self.highest_sent = self.highest_sent.max(copy.end);
-        if let Some(timestamps) = &mut copy.segment.timestamps {
-            match self.highest_timestamp {
-                Some(highest) if (timestamps.value.wrapping_sub(highest) as i32) < 0 => timestamps.value = highest,
-                _ => self.highest_timestamp = Some(timestamps.value),
-            }
+        let mut segment = copy.segment;
+        if let Some(timestamps) = &mut segment.timestamps {
+            timestamps.value = self.note_timestamp(timestamps.value);
         }
-        Some((copy.segment, is_again))
+        Some((segment, is_again))
+    }
+
+    /// Notes a timestamp that is passed on, and returns the highest one.
+    pub fn note_timestamp(&mut self, value: u32) -> u32 {
+        let highest = self.highest_timestamp.filter(|highest| (value.wrapping_sub(*highest) as i32) < 0);
+        *self.highest_timestamp.insert(highest.unwrap_or(value))
     }
 
     /// When [`Held::handle_timeout`] is due: for what is under way, or for what a shut window holds back.

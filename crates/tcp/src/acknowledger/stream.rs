@@ -113,6 +113,13 @@ impl Stream {
         number(next, self.initial.unwrap_or_default())
     }
 
+    /// Notes a segment of the sender that is passed on as it came.
+    pub fn note_passed(&mut self, segment: &Segment) {
+        if let Some(timestamps) = segment.timestamps {
+            self.held.note_timestamp(timestamps.value);
+        }
+    }
+
     /// The newest timestamp of what was passed on, where something may be held back: later ones would make that look old
     /// (PAWS).
     pub fn passed_timestamp(&self) -> Option<u32> {
@@ -131,6 +138,9 @@ impl Stream {
         let end = payload_end + u64::from(segment.flags.has(Flags::FIN));
         if let Some(timestamps) = segment.timestamps.filter(|_| start <= self.last_acknowledged) {
             self.recent_timestamp = timestamps.value;
+        }
+        if self.fin.is_some_and(|fin| self.held.acknowledged() > fin) {
+            return false; // the receiver has it all, and acknowledges a repeated FIN itself
         }
         if self.is_served {
             self.is_active = true;
