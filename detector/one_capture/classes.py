@@ -41,7 +41,7 @@ _HALF = 0.5
 #: Least probability of a split in a verdict; a false alarm is worse than none. Chosen on seeds 3905 and 3906
 #: (simulated; docs/decisions/063), where of groups that are not split two of 3,533 at the server's side, both of one
 #: client, and none of 463 at the client's with eight exchanges and more reach it.
-LEAST_SPLIT = {GroupSide.CLIENT: 0.985, GroupSide.SERVER: 0.985}
+LEAST_SPLIT = 0.985
 
 #: Least probability of no split: at the client's side servers beside a split point, and caches, answer in time.
 LEAST_WHOLE = {GroupSide.CLIENT: 0.98, GroupSide.SERVER: 0.95}
@@ -71,7 +71,7 @@ def classes(
     ends of several hosts' own (default: of all). A pool of which nothing does is not called end to end, however
     improbable a split is. `least_probability` raises `LEAST_SPLIT` and `LEAST_WHOLE`.
     """
-    least_split = max(least_probability, LEAST_SPLIT[side])
+    least_split = max(least_probability, LEAST_SPLIT)
     most_split = 1 - max(least_probability, LEAST_WHOLE[side])
     split = np.clip(posterior.split + posterior.site, 1 - SUREST, SUREST)
     late = posterior.late + posterior.fleet

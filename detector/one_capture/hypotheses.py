@@ -255,8 +255,8 @@ def _late(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
 
 
 def _as_steady(nats: ExchangeNats, paths: Paths) -> Floats:
-    """Log-likelihoods of hosts whose answers take what a leg would add: nobody knows the shapes of all delays, so that
-    the shape alone tells a leg from them by so much and no more, however many answers there are."""
+    """Log-likelihoods of hosts whose answers take what a leg would add: the tables assume the shapes of hosts' delays,
+    so that the shape alone tells a leg from them by so much and no more, however many answers there are."""
     at_once = _log(_CLOSES_AT_ONCE) + _end_nats(nats.close, paths)[:, None, None]
     close = np.logaddexp(_log(1 - _CLOSES_AT_ONCE) + _by_nature(nats.close), at_once)
     return _any_leg(sum_nats(_by_nature(nats.all) + close + paths.natures[:, None]))

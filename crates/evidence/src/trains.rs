@@ -1,5 +1,5 @@
-//! How far the acknowledgements of data that left back to back lie apart: what the slowest link on the way to whoever
-//! acknowledges lets through.
+//! How far the acknowledgements of data that left back to back lie apart: what the slowest link between the sender and
+//! the host or split point that acknowledges lets through.
 //!
 //! Segments of a *train* leave within microseconds of each other, pass the slowest link one after the other, and are
 //! acknowledged as they arrive (packet pairs and trains: Keshav, SIGCOMM 1991; Paxson, SIGCOMM 1997). The time between

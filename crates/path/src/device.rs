@@ -1,8 +1,8 @@
 //! Network devices: the time that a packet takes between a machine's capture and the line.
 //!
 //! A capture shows a packet when the kernel hands it to the device or has it from there. Interrupts that are moderated,
-//! queues of descriptors, and whoever carries packets of a virtual device and sleeps between them take time beyond that,
-//! more of it after a pause, and keep the order.
+//! queues of descriptors, and the thread that carries packets of a virtual device and sleeps between them take time
+//! beyond that, more of it after a pause, and keep the order.
 
 use std::collections::VecDeque;
 

@@ -357,6 +357,12 @@ impl Host {
     #[must_use]
     pub fn poll_timeout(&self) -> Nanoseconds {
         debug_assert!(self.fast_flow.is_none(), "the timeouts are not up to date");
+        self.next_time()
+    }
+
+    /// When the next flow, speaker, datagram or packet in processing is due, as far as the tables know.
+    #[inline(always)]
+    fn next_time(&self) -> Nanoseconds {
         let packets_ns = self.processing.as_ref().map_or(NEVER, Processing::next_time);
         self.times.earliest().min(self.speaker_times.earliest()).min(self.datagram_times.earliest()).min(packets_ns)
     }

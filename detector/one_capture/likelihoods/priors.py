@@ -29,7 +29,7 @@ class Priors:
 #: afar; balancers stand in one building with what they balance, but for one in thirty; to be late in a TLS handshake
 #: takes an overloaded machine. Legs that are too short: servers beside the split point, as caches of large sites are.
 #: At the server's side clients are late one by one (slow devices, people), or all of them (one make of device);
-#: one in ten of them as steadily as any leg, since nobody has measured the shapes of all delays.
+#: one in ten of them as steadily as any leg, since the shapes of hosts' delays are assumed, not measured.
 PRIORS = {
     GroupSide.CLIENT: Priors(
         split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.05, late=0.02, late_application=0.08, balancer=0.03,

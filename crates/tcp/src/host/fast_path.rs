@@ -3,9 +3,9 @@
 //! It does what [`Host::handle_packet`], [`Host::transmit`] and [`Host::poll_timeout`] do, one after the other; what it
 //! does not cover it leaves to them.
 
-use pepscope_path::{Nanoseconds, NEVER};
+use pepscope_path::Nanoseconds;
 
-use super::{Host, Processing};
+use super::Host;
 use crate::packet::Packet;
 use crate::packet_sink::PacketSink;
 use crate::segment::Segment;
@@ -89,13 +89,7 @@ impl Host {
             self.times.set(self.fast_flow.place, flow.next_time());
         }
         self.fast_flow = FastFlow::NONE;
-        let packets_ns = self.processing.as_ref().map_or(NEVER, Processing::next_time);
-        self.earliest_ns = self
-            .times
-            .earliest()
-            .min(self.speaker_times.earliest())
-            .min(self.datagram_times.earliest())
-            .min(packets_ns);
+        self.earliest_ns = self.next_time();
     }
 
     /// Whether [`Host::wake`] is due at `now`: what [`Host::earliest_timeout`] says may be too early.

@@ -18,13 +18,7 @@ impl Host {
         } else {
             self.wake_on_slow_path(now, sink);
         }
-        let packets_ns = self.processing.as_ref().map_or(Nanoseconds::MAX, Processing::next_time);
-        self.earliest_ns = self
-            .times
-            .earliest()
-            .min(self.speaker_times.earliest())
-            .min(self.datagram_times.earliest())
-            .min(packets_ns);
+        self.earliest_ns = self.next_time();
     }
 
     #[inline(never)]
