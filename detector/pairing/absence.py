@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from detector.method import Absent
 from detector.options import ClockMode, DetectOptions
 from detector.pair import Pair
 from detector.pairing.captures import PairedCaptures
 from detector.pairing.match import Ground, Match
-from detector.vantage.watching import Watch, Watched
+from detector.vantage.watching import SeenConnections, Watch, Watched
 from pepscope.captures.capture import Capture
 
 #: Pairs on these grounds may be none, so that they do not relate the clocks.
@@ -26,6 +26,9 @@ _DOUBTFUL = frozenset(
 
 #: Counts of packets that a capture holds and that could not be read.
 _UNREADABLE = ("unknown_link_type", "cut_short", "malformed", "too_deep", "encrypted", "unfinished_datagrams")
+
+#: Connections that a watch is told of at a time: their columns take some megabytes.
+_TOGETHER = 4096
 
 
 class Absence:
@@ -86,12 +89,11 @@ class Absence:
                 match for match in self._paired.matches if match.ground not in _DOUBTFUL and not match.sides_swapped
             ]
             both = [(m.first, m.second) for m in sure if m.first is not None and m.second is not None]
+            if not in_first:
+                both = [(second, first) for first, second in both]
             self._watches[key] = Watch(
                 there.time_span_ns,
-                (
-                    (here.connections[one], there.connections[two])
-                    for one, two in (pair if in_first else pair[::-1] for pair in both)
-                ),
+                _seen_by_both(here, there, both),
                 asker_at_client=at_client,
                 unreadable=sum(there.counts[name] for name in _UNREADABLE),
                 filtered_out=there.counts["filtered_out"],
@@ -99,6 +101,20 @@ class Absence:
                 same_clock=self._options.clocks is ClockMode.SYNCHRONISED,
             )
         return self._watches[key]
+
+
+def _seen_by_both(
+    here: Capture, there: Capture, numbers: Sequence[tuple[int, int]]
+) -> Iterator[tuple[SeenConnections, SeenConnections]]:
+    """Connections of both captures as these show them, some at a time."""
+    for begin in range(0, len(numbers), _TOGETHER):
+        of_here, of_there = zip(*numbers[begin : begin + _TOGETHER], strict=True)
+        yield _seen_by(here, of_here), _seen_by(there, of_there)
+
+
+def _seen_by(capture: Capture, numbers: Sequence[int]) -> SeenConnections:
+    columns, end_points, _ = capture.summaries(numbers)
+    return SeenConnections(columns, *end_points)
 
 
 def holds_instead(capture: Capture) -> str:

@@ -14,14 +14,19 @@ directions; and neither what it lost of other connections nor what of it cannot 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from pepscope.captures.connections import Connection, FlowSummary
+from detector.streams.known import are_known
+from pepscope.captures.connections import Connection
+from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array
+from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.verdicts import FloatArray
 
 #: The longest IP packet (RFC 791; offloads hand longer streams to a capture in pieces of this size).
@@ -40,11 +45,20 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class _Server:
-    """What the capture shows of one server and port, named as the other capture names them."""
+class SeenConnections:
+    """Some connections as one capture shows them.
 
-    clients: frozenset[str]
-    one_way: bool
+    `columns` are named as in `Capture.connection_columns`, with `UNKNOWN` for what was not seen; `clients` and
+    `servers` are their end points, as `ip:port`.
+    """
+
+    columns: Mapping[str, npt.NDArray[Any]]
+    clients: Sequence[str]
+    servers: Sequence[str]
+
+    def flow(self, direction: Direction, name: str) -> npt.NDArray[Any]:
+        """A column of the flow in `direction`."""
+        return self.columns[f"{direction.name.lower()}_{name}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +68,15 @@ class _Bounds:
     time_ns: Int64Array
     bound_ns: Int64Array
 
+    @classmethod
+    def joined(cls, parts: Sequence[_Bounds]) -> _Bounds:
+        """The bounds of all parts."""
+        nothing = np.empty(0, np.int64)
+        return cls(
+            np.concatenate([nothing, *(part.time_ns for part in parts)]),
+            np.concatenate([nothing, *(part.bound_ns for part in parts)]),
+        )
+
 
 class Watch:
     """When one capture ran and what it showed, asked about connections of the other."""
@@ -61,7 +84,7 @@ class Watch:
     def __init__(
         self,
         span_ns: tuple[int, int] | None,
-        shared: Iterable[tuple[Connection, Connection]],
+        shared: Iterable[tuple[SeenConnections, SeenConnections]],
         *,
         asker_at_client: bool,
         unreadable: int = 0,
@@ -71,23 +94,41 @@ class Watch:
     ) -> None:
         """`span_ns` are the times of the first and last packet of any kind, by this capture's clock.
 
-        `shared` are connections that both captures hold, as the asking capture and as this one shows them.
+        `shared` are the connections that both captures hold, some at a time, as the asking capture and as this one
+        shows them.
         `asker_at_client` means that the other capture is the one nearer to the clients. `unreadable` and `filtered_out`
         count packets of this capture that could not be read, or that the user's filter removed. `drift_limit` is the
         fastest drift between the clocks (s/s); `same_clock` means that the user declared the clocks synchronised.
         """
-        pairs = list(shared)
         self._span_ns = span_ns
         self._unreadable = unreadable
         self._filtered_out = filtered_out
         self._drift_limit = drift_limit
         self._same_clock = same_clock
-        self._servers = _servers(pairs)
-        self._missed_bytes = sum(far.up.missed_bytes + far.down.missed_bytes for _, far in pairs)
-        self._ended_first_ns = min((near.last_time_ns for near, _ in pairs), default=None)
-        self._began_last_ns = max((near.first_time_ns for near, _ in pairs), default=None)
-        self._low = _bounds(pairs, Direction.DOWN if asker_at_client else Direction.UP, sent_by_asker=False)
-        self._high = _bounds(pairs, Direction.UP if asker_at_client else Direction.DOWN, sent_by_asker=True)
+        self._clients: dict[str, set[str]] = defaultdict(set)  # by server and port, named as the asking capture does
+        self._one_way: set[str] = set()
+        self._missed_bytes = 0
+        self._ended_first_ns: int | None = None
+        self._began_last_ns: int | None = None
+        ways = (Direction.DOWN, Direction.UP) if asker_at_client else (Direction.UP, Direction.DOWN)
+        bounds: tuple[list[_Bounds], list[_Bounds]] = ([], [])
+        for near, far in shared:
+            if len(near.clients):
+                self._learn(near, far)
+                bounds[0].append(_bounds(near, far, ways[0], sent_by_asker=False))
+                bounds[1].append(_bounds(near, far, ways[1], sent_by_asker=True))
+        self._low, self._high = map(_Bounds.joined, bounds)
+
+    def _learn(self, near: SeenConnections, far: SeenConnections) -> None:
+        """Take note of which servers and clients this capture shows, what it lacks of them, and when they were."""
+        one_way = (far.flow(Direction.UP, "packets") == 0) | (far.flow(Direction.DOWN, "packets") == 0)
+        self._one_way.update(near.servers[row] for row in np.flatnonzero(one_way).tolist())
+        for server, client in set(zip(near.servers, map(_address, near.clients), strict=True)):
+            self._clients[server].add(client)
+        self._missed_bytes += sum(int(far.flow(direction, "missed_bytes").sum()) for direction in DIRECTIONS)
+        ended, began = int(near.columns["last_time_ns"].min()), int(near.columns["first_time_ns"].max())
+        self._ended_first_ns = ended if self._ended_first_ns is None else min(self._ended_first_ns, ended)
+        self._began_last_ns = began if self._began_last_ns is None else max(self._began_last_ns, began)
 
     @property
     def ran(self) -> str:
@@ -157,16 +198,16 @@ class Watch:
 
     def _not_held(self, connection: Connection) -> str:
         """Why this capture need not hold `connection` although it ran; empty where it must."""
-        server = self._servers.get(connection.server)
+        clients = self._clients.get(connection.server)
         own_bytes = connection.up.stream_bytes + connection.down.stream_bytes
         why = ""
         if self._filtered_out:
             why = f"the filter removed {self._filtered_out} packets of it, perhaps this connection's"
-        elif server is None:
+        elif clients is None:
             why = f"it shows no connection to {connection.server}, so it may have been taken elsewhere"
-        elif connection.client_address not in server.clients and len(server.clients) == 1:
-            why = f"it shows connections of {next(iter(server.clients))} only, and may lack those of other clients"
-        elif server.one_way:
+        elif connection.client_address not in clients and len(clients) == 1:
+            why = f"it shows connections of {next(iter(clients))} only, and may lack those of other clients"
+        elif connection.server in self._one_way:
             why = "it lacks one direction of other connections to the same server"
         elif self._missed_bytes >= max(own_bytes, 1):
             why = f"it lost {self._missed_bytes} bytes of connections that it holds, and may have lost this one"
@@ -175,48 +216,40 @@ class Watch:
         return f"{self.ran}, but {why}." if why else ""
 
 
-def _servers(pairs: Sequence[tuple[Connection, Connection]]) -> dict[str, _Server]:
-    clients: dict[str, set[str]] = defaultdict(set)
-    one_way: set[str] = set()
-    for near, far in pairs:
-        clients[near.server].add(near.client_address)
-        if not (far.up.packets and far.down.packets):
-            one_way.add(near.server)
-    return {name: _Server(frozenset(seen), name in one_way) for name, seen in clients.items()}
-
-
-def _bounds(pairs: Sequence[tuple[Connection, Connection]], direction: Direction, *, sent_by_asker: bool) -> _Bounds:
+def _bounds(near: SeenConnections, far: SeenConnections, direction: Direction, *, sent_by_asker: bool) -> _Bounds:
     """What the first and the last data of `direction` allow: they arrive after they left."""
-    times, bounds = [], []
-    for near, far in pairs:
-        here, there = _flow(near, direction), _flow(far, direction)
-        for sent_ns, arrived_ns in _crossings(here, there) if sent_by_asker else _crossings(there, here):
-            times.append(sent_ns if sent_by_asker else arrived_ns)
-            bounds.append(arrived_ns - sent_ns if sent_by_asker else sent_ns - arrived_ns)
-    return _Bounds(np.array(times, np.int64), np.array(bounds, np.int64))
+    sent_ns, arrived_ns = _crossings(*((near, far) if sent_by_asker else (far, near)), direction)
+    if sent_by_asker:
+        return _Bounds(sent_ns, arrived_ns - sent_ns)
+    return _Bounds(arrived_ns, sent_ns - arrived_ns)
 
 
-def _crossings(sent: FlowSummary, arrived: FlowSummary) -> Iterable[tuple[int, int]]:
+def _crossings(
+    sender: SeenConnections, receiver: SeenConnections, direction: Direction
+) -> tuple[Int64Array, Int64Array]:
     """Times of data at the sender's and at the receiver's capture of which the first is certainly no later.
 
     The first data, where the sender's capture holds the beginning: what it lacks left earlier. The last data, where
     both hold the end and nothing was sent twice. Where the receiver's holds the end, any data left before its last.
     """
-    first_ns, last_ns = sent.first_data_time_ns, sent.last_data_time_ns
-    begun_ns, ended_ns = arrived.first_data_time_ns, arrived.last_data_time_ns
-    if first_ns is None or last_ns is None or begun_ns is None or ended_ns is None:
-        return
-    if sent.initial_sequence_number is not None and not sent.missed_bytes:
-        yield first_ns, begun_ns
-    if arrived.fin_time_ns is not None:
-        yield first_ns, ended_ns
-        once = not (sent.retransmitted_packets or arrived.retransmitted_packets)
-        if sent.fin_time_ns is not None and once and not (sent.missed_bytes or arrived.missed_bytes):
-            yield last_ns, ended_ns
+    sides = (sender, receiver)
+    first_ns, begun_ns = (side.flow(direction, "first_data_time_ns") for side in sides)
+    last_ns, ended_ns = (side.flow(direction, "last_data_time_ns") for side in sides)
+    is_whole = [side.flow(direction, "missed_bytes") == 0 for side in sides]
+    has_end = [are_known(side.flow(direction, "fin_time_ns")) for side in sides]
+    once = [side.flow(direction, "retransmitted_packets") == 0 for side in sides]
+    have_data = are_known(first_ns, last_ns, begun_ns, ended_ns)
+    opened = have_data & are_known(sender.flow(direction, "initial_sequence_number")) & is_whole[0]
+    ended = have_data & has_end[1]
+    ended_alike: BoolArray = np.logical_and.reduce([ended, *has_end, *once, *is_whole])
+    return (
+        np.concatenate([first_ns[opened], first_ns[ended], last_ns[ended_alike]]),
+        np.concatenate([begun_ns[opened], ended_ns[ended], ended_ns[ended_alike]]),
+    )
 
 
-def _flow(connection: Connection, direction: Direction) -> FlowSummary:
-    return connection.up if direction is Direction.UP else connection.down
+def _address(end_point: str) -> str:
+    return end_point.rpartition(":")[0].strip("[]")
 
 
 def _clock_time(time_ns: int) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
-from detector.vantage.watching import Watch, Watched
+from detector.streams.known import UNKNOWN
+from detector.vantage.watching import SeenConnections, Watch, Watched
 from pepscope.captures.connections import Close, Connection, FlowSummary, MissingPackets
 from tests.captures.conversation import START_NS
 
@@ -60,9 +63,31 @@ def span(begin_s: float, end_s: float) -> tuple[int, int]:
     return START_NS + round(begin_s * SECOND) + AHEAD_NS, START_NS + round(end_s * SECOND) + AHEAD_NS
 
 
+def columns(*connections: Connection) -> SeenConnections:
+    """The connections as a capture's columns have them."""
+
+    def column(values: list[int | None]) -> npt.NDArray[np.int64]:
+        return np.array([UNKNOWN if value is None else value for value in values], np.int64)
+
+    made = {name: column([getattr(each, name) for each in connections]) for name in ("first_time_ns", "last_time_ns")}
+    for way in ("up", "down"):
+        for name in FlowSummary._fields:
+            values = [getattr(getattr(each, way), name) for each in connections]
+            if all(value is None or isinstance(value, int) for value in values):
+                made[f"{way}_{name}"] = column(values)
+    return SeenConnections(made, [each.client for each in connections], [each.server for each in connections])
+
+
+def watch_of(
+    ran: tuple[int, int] | None, *shared: tuple[Connection, Connection], asker_at_client: bool = True, **rest: object
+) -> Watch:
+    batches = [(columns(near), columns(far)) for near, far in shared]
+    return Watch(ran, batches, asker_at_client=asker_at_client, **rest)  # type: ignore[arg-type]
+
+
 def watch(ran: tuple[int, int] | None, *shared: Connection, asker_at_client: bool = True, **rest: object) -> Watch:
     pairs = [(near, at_server(near)) for near in shared]
-    return Watch(ran, pairs, asker_at_client=asker_at_client, **rest)  # type: ignore[arg-type]
+    return watch_of(ran, *pairs, asker_at_client=asker_at_client, **rest)
 
 
 EARLIER, ALONE, LATER = seen(0, 10), seen(100, 110), seen(200, 210)
@@ -144,11 +169,8 @@ def test_the_last_data_bind_the_clocks_where_the_end_was_captured(
 
 
 def test_a_clock_step_widens_what_is_admissible() -> None:
-    stepped = Watch(
-        span(-1, 120),
-        [(EARLIER, at_server(EARLIER)), (seen(20, 30), at_server(seen(20, 30), AHEAD_NS + 20 * SECOND))],
-        asker_at_client=True,
-    )
+    later = seen(20, 30)
+    stepped = watch_of(span(-1, 120), (EARLIER, at_server(EARLIER)), (later, at_server(later, AHEAD_NS + 20 * SECOND)))
     low, high = stepped.offset_bounds_ns(ALONE)
     assert low < AHEAD_NS
     assert high > AHEAD_NS + 20 * SECOND
@@ -157,8 +179,8 @@ def test_a_clock_step_widens_what_is_admissible() -> None:
 
 def test_asked_from_the_server() -> None:
     """The capture that lacks the connection is the client's: data up bind the clocks from the other side."""
-    pairs = [(at_server(EARLIER), EARLIER)]
-    behind = Watch((START_NS - SECOND, START_NS + 120 * SECOND), pairs, asker_at_client=False)
+    ran = START_NS - SECOND, START_NS + 120 * SECOND
+    behind = watch_of(ran, (at_server(EARLIER), EARLIER), asker_at_client=False)
     low, high = behind.offset_bounds_ns(at_server(EARLIER))
     assert low <= -AHEAD_NS <= high
     assert high - low < 0.2 * SECOND
@@ -180,16 +202,14 @@ def test_it_must_not_be_limited_to_other_clients() -> None:
 
 def test_it_must_show_both_directions() -> None:
     far = at_server(EARLIER)
-    one_way = Watch(span(-1, 300), [(EARLIER, far._replace(up=far.up._replace(packets=0)))], asker_at_client=True)
+    one_way = watch_of(span(-1, 300), (EARLIER, far._replace(up=far.up._replace(packets=0))))
     assert "lacks one direction" in one_way.was_watching(ALONE).why
 
 
 @pytest.mark.parametrize(("missed", "proven"), [(1000, True), (50_100, False)])
 def test_what_it_lost_elsewhere_must_be_less_than_the_connection(missed: int, proven: bool) -> None:
     far = at_server(EARLIER)
-    lossy = Watch(
-        span(-1, 300), [(EARLIER, far._replace(up=far.up._replace(missed_bytes=missed)))], asker_at_client=True
-    )
+    lossy = watch_of(span(-1, 300), (EARLIER, far._replace(up=far.up._replace(missed_bytes=missed))))
     assert lossy.was_watching(ALONE).proven is proven
 
 
@@ -202,3 +222,16 @@ def test_the_users_filter_may_have_removed_it() -> None:
     answer = held(EARLIER, filtered_out=7)
     assert not answer.proven
     assert "the filter removed 7 packets" in answer.why
+
+
+def test_connections_told_together_count_as_those_told_one_by_one() -> None:
+    shared = [(near, at_server(near)) for near in (EARLIER, seen(20, 30, client="10.0.0.8"), LATER)]
+    here, there = zip(*shared, strict=True)
+    together = Watch(span(-1, 300), [(columns(*here), columns(*there))], asker_at_client=True)
+    apart = watch_of(span(-1, 300), *shared)
+    assert together.was_watching(ALONE) == apart.was_watching(ALONE)
+    assert together.offset_bounds_ns(ALONE) == apart.offset_bounds_ns(ALONE)
+
+
+def test_nothing_in_common_relates_no_clocks() -> None:
+    assert watch_of(span(-1, 300)).offset_bounds_ns(ALONE) == (-np.inf, np.inf)
