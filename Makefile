@@ -74,19 +74,19 @@ fuzz-short:
 fuzz: ## Fuzz every parser for FUZZ_SECONDS each
 	cargo run --release --quiet --package pepscope-fuzz -- --seconds $(FUZZ_SECONDS)
 
-validate: install ## Score the detector on the captures whose truth is known
-	$(BIN)/python -m benchmarks.validation
+validate: install ## Score the detector on the captures whose truth is known and write docs/validation/corpus.md
+	$(BIN)/python -m benchmarks.validation --write docs/validation/corpus.md
 
 validate-fresh: install ## Make captures that the detector was not developed on (root, Linux; SEED=1) and score the detector on them
 	$(BIN)/python -m benchmarks.fresh -o build/fresh --seed $(SEED)
 	$(BIN)/python -m benchmarks.validation --corpus build/fresh --as-recorded --askings
 
-validate-simulated: install ## Score the detector on simulated captures (TIMES=20 campaigns) and write the table into docs/validation.md
-	$(BIN)/python -m benchmarks.simulated_validation --times $(TIMES) --write docs/validation.md
-	$(BIN)/python -m benchmarks.regular_setups --write docs/validation.md
+validate-simulated: install ## Score the detector on simulated captures (TIMES=20 campaigns) and write docs/validation/simulated.md
+	$(BIN)/python -m benchmarks.simulated_validation --times $(TIMES) --write docs/validation/simulated.md
+	$(BIN)/python -m benchmarks.regular_setups --write docs/validation/simulated.md
 
-validate-metamorphic: install ## Change labelled captures at random (SEED=1), score the verdicts and write the table into docs/validation.md
-	$(BIN)/python -m benchmarks.metamorphic --simulated 264 --seed $(SEED) -o build/metamorphic-$(SEED).jsonl --write docs/validation.md
+validate-metamorphic: install ## Change labelled captures at random (SEED=1), score the verdicts and write docs/validation/changes.md
+	$(BIN)/python -m benchmarks.metamorphic --simulated 264 --seed $(SEED) -o build/metamorphic-$(SEED).jsonl --write docs/validation/changes.md
 
 # Scored captures must be none that anything was fitted to: give a seed that no change of the detector has looked at.
 calibrate: install ## Set probabilities beside truth on fresh captures (root, Linux; SEED=1), fit the weights on others (TRAIN_SEED=2)
@@ -95,7 +95,7 @@ calibrate: install ## Set probabilities beside truth on fresh captures (root, Li
 	$(BIN)/python -m benchmarks.fresh -o build/fresh-$(SEED) --seed $(SEED)
 	$(BIN)/python -m benchmarks.calibration --train build/fresh-$(TRAIN_SEED) --score build/fresh-$(SEED) --simulated 660 \
 		$(addprefix --metamorphic ,$(wildcard build/metamorphic-$(SEED).jsonl)) \
-		--write docs/validation.md --diagram docs/figures/calibration.svg
+		--write docs/validation/calibration.md --diagram docs/figures/calibration.svg
 
 bench: install ## Run side by side with tcptrace and tshark
 	$(BIN)/python -m benchmarks.run

@@ -3,7 +3,7 @@
 Each of six harmless middleboxes stands before each of twelve access links; all else is drawn as in the campaign
 `detector-validation` (transfers, ends, losses, queues, clocks, faults of captures), three quarters of it with hosts
 that choose as Linux, Windows or Darwin do.
-`python -m benchmarks.regular_setups [--draws 200] [--seed 1] [--write docs/validation.md]`
+`python -m benchmarks.regular_setups [--draws 200] [--seed 1] [--write docs/validation/simulated.md]`
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.marked_sections import write_section
 from benchmarks.simulated_validation import CAMPAIGN, Judged, judge_point
 from detector.corpora.validation.intervals import wilson
 from pepscope.results.verdicts import Verdict
 from reference_sim.library import campaign_path
 from reference_sim.sweep import Campaign, Variant
 
-BEGIN, END = "<!-- regular set-ups: begin -->", "<!-- regular set-ups: end -->"
+SECTION = "regular set-ups"
 
 MIDDLEBOXES: dict[str, dict[str, Any]] = {
     "router": {"routers": 3},
@@ -100,7 +101,7 @@ def points(draws: int, seed: int) -> Iterator[tuple[str, str]]:
 
 
 def section(judged: list[Judged]) -> str:
-    """The section of docs/validation.md."""
+    """The section of docs/validation/simulated.md."""
     false = sum(one.verdict.is_split for one in judged)
     shown = [one for one in judged if one.expectation.shows == "class"]
     confirmed = sum(one.verdict is Verdict.REGULAR for one in shown)
@@ -143,9 +144,7 @@ def main() -> int:
         if one.verdict not in one.expectation.right:
             print(f"\n{one.variant}, seed {one.seed}: called {one.verdict}: {one.reason}", file=sys.stderr)
     if chosen.write:
-        page = chosen.write.read_text(encoding="utf-8")
-        before, rest = page.split(BEGIN)
-        chosen.write.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+        write_section(chosen.write, SECTION, text)
     return int(any(one.verdict.is_split for one in judged))
 
 

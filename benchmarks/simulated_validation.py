@@ -2,7 +2,7 @@
 
 Every run brings its truth. Where the truth says that the captures show the answer (`expectation`), the verdict has to
 be it; elsewhere *inconclusive* is right as well. A regular connection called split, or a split one called regular, is
-wrong anywhere. `python -m benchmarks.simulated_validation [--times N] [--write docs/validation.md]`
+wrong anywhere. `python -m benchmarks.simulated_validation [--times N] [--write docs/validation/simulated.md]`
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.marked_sections import write_section
 from pepscope import detect
 from pepscope.results.verdicts import Verdict
 from reference_sim.library import campaign_path
@@ -30,7 +31,7 @@ from reference_sim.simulation import simulate
 from reference_sim.sweep import Campaign
 
 CAMPAIGN = "detector-validation"
-BEGIN, END = "<!-- simulated: begin -->", "<!-- simulated: end -->"
+SECTION = "simulated"
 
 #: Data segments that each capture has to show at least: three initial windows.
 ENOUGH_SEGMENTS = 30
@@ -204,7 +205,7 @@ def table(judged: list[Judged]) -> str:
 
 
 def section(judged: list[Judged]) -> str:
-    """The section of docs/validation.md."""
+    """The section of docs/validation/simulated.md."""
     shown = [one for one in judged if one.expectation.shows == "class"]
     right = sum(one.verdict is one.expectation.truth for one in shown)
     split = [one for one in judged if one.expectation.shows == "split"]
@@ -236,9 +237,7 @@ def main() -> int:
                 file=sys.stderr,
             )
     if chosen.write:
-        page = chosen.write.read_text(encoding="utf-8")
-        before, rest = page.split(BEGIN)
-        chosen.write.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+        write_section(chosen.write, SECTION, text)
     alarms = any(
         one.expectation.truth is Verdict.REGULAR and one.verdict not in one.expectation.right for one in judged
     )

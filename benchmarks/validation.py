@@ -1,7 +1,7 @@
 """Score the detector on captures whose truth is known: `make validate`.
 
 Every flow of the corpus, and of variants made from it, counts once. A regular flow called split is a false alarm and
-fails the run; so does a split flow called regular.
+fails the run; so does a split flow called regular. `--write docs/validation/corpus.md` puts the report into its page.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import tempfile
 from collections import Counter
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.askings import AS_RECORDED, ASKINGS
+from benchmarks.marked_sections import write_section
 from benchmarks.variants import VARIANTS, TwoEnds
 from pepscope.results.verdicts import SPLIT_VERDICTS
 from tests.captures.containers import CaptureFile, read_capture, write_pcap
@@ -25,6 +27,7 @@ from tests.captures.containers import CaptureFile, read_capture, write_pcap
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+SECTION = "corpus"
 CORPUS = Path(__file__).parents[1] / "tests" / "corpus"
 UNPAIRED = "unpaired"
 VERDICTS = ("regular", "split-tcp", "tcp-proxy", "inconclusive", UNPAIRED)
@@ -237,15 +240,10 @@ def cases(corpus: Path, variants: Sequence[str], askings: Sequence[str], only: s
 
 
 def report(scores: list[Score]) -> str:
-    """The whole story in Markdown."""
-    parts = [
-        "# Validation",
-        _by_variant(scores),
-        _confusion(scores),
-        _mechanisms(scores),
-        _methods(scores),
-        _alone(scores),
-    ]
+    """The sections of docs/validation/corpus.md."""
+    parts = [_by_variant(scores), _confusion(scores), _methods(scores), _alone(scores)]
+    if any(score.true_mechanism is not None for score in scores):
+        parts.insert(2, _mechanisms(scores))
     parts.append(_listed("False alarms (regular called split)", [s for s in scores if s.false_alarm]))
     parts.append(_listed("Splits called regular", [s for s in scores if s.called_regular]))
     parts.append(
@@ -336,10 +334,15 @@ def _alone(scores: list[Score]) -> str:
 
 
 def _listed(title: str, scores: list[Score]) -> str:
+    """Flows by run and verdict; those whose reasons differ in numbers alone are one row."""
     if not scores:
         return f"## {title}\n\nNone."
-    rows = [(s.case, s.variant, s.truth, s.verdict, s.reason.replace("|", "/")) for s in scores]
-    return f"## {title}\n\n" + _table(("run", "captures", "truth", "verdict", "reason"), rows)
+    alike: dict[tuple[str, ...], list[Score]] = {}
+    for score in scores:
+        wording = re.sub(r"\d+", "0", score.reason)
+        alike.setdefault((score.case, score.variant, score.truth, score.verdict, wording), []).append(score)
+    rows = [(*key[:4], len(several), several[0].reason.replace("|", "/")) for key, several in alike.items()]
+    return f"## {title}\n\n" + _table(("run", "captures", "truth", "verdict", "flows", "reason of the first"), rows)
 
 
 def main() -> int:
@@ -351,6 +354,7 @@ def main() -> int:
     parser.add_argument("--variant", action="append", choices=list(VARIANTS), help="only these variants")
     parser.add_argument("--only", help="only runs whose name holds this")
     parser.add_argument("--output", type=Path, help="also write the report to this file")
+    parser.add_argument("--write", type=Path, help="a page with the marked section")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     arguments = parser.parse_args()
     variants = [] if arguments.as_recorded else arguments.variant or list(VARIANTS)
@@ -362,6 +366,8 @@ def main() -> int:
     print(text)
     if arguments.output is not None:
         arguments.output.write_text(text)
+    if arguments.write is not None:
+        write_section(arguments.write, SECTION, text)
     return 1 if any(score.false_alarm or score.called_regular for score in scores) else 0
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from benchmarks.calibration.fit import fit
 from benchmarks.calibration.material import Flow, of_corpora, of_metamorphic
 from benchmarks.calibration.report import Claims, claims, diagram, fitted_table, table
+from benchmarks.marked_sections import write_section
 from benchmarks.metamorphic.simulated import make_simulated
 from pepscope.results.finding import VERSION
 
@@ -23,7 +24,7 @@ from pepscope.results.finding import VERSION
 SIMULATED_SEED = 50_000_000
 
 ROOT = Path(__file__).parents[2]
-BEGIN, END = "<!-- calibration: begin -->", "<!-- calibration: end -->"
+SECTION = "calibration"
 
 
 def main() -> None:
@@ -53,9 +54,7 @@ def main() -> None:
     text = "\n\n".join(parts)
     print(text)
     if arguments.write is not None:
-        page = arguments.write.read_text(encoding="utf-8")
-        before, rest = page.split(BEGIN)
-        arguments.write.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+        write_section(arguments.write, SECTION, text)
     if arguments.diagram is not None:
         arguments.diagram.write_text(diagram(drawn), encoding="utf-8")
 

@@ -11,9 +11,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from benchmarks.marked_sections import write_section
 from benchmarks.metamorphic.case import draw_case, judge_case
 from benchmarks.metamorphic.pairs import Source, sources
-from benchmarks.metamorphic.report import BEGIN, END, failures, section
+from benchmarks.metamorphic.report import SECTION, failures, section
 from benchmarks.metamorphic.run import score
 from benchmarks.metamorphic.simulated import make_simulated
 
@@ -38,9 +39,7 @@ def main() -> int:
     print(text)
     print("\n## What no change allows\n\n" + failures(scored))
     if arguments.write is not None:
-        page = arguments.write.read_text(encoding="utf-8")
-        before, rest = page.split(BEGIN)
-        arguments.write.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+        write_section(arguments.write, SECTION, text)
     return int(any(j.false_alarm or j.called_regular or j.crashed for one in scored for j in one.judgements))
 
 

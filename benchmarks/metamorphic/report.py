@@ -11,7 +11,7 @@ from benchmarks.metamorphic.run import Scored
 from benchmarks.metamorphic.score import KIND_OF_TRUTH, Judgement
 from detector.corpora.validation.intervals import wilson
 
-BEGIN, END = "<!-- metamorphic: begin -->", "<!-- metamorphic: end -->"
+SECTION = "metamorphic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class _CaseJudgement:
 
 
 def section(scored: Sequence[Scored]) -> str:
-    """The section of docs/validation.md."""
+    """The section of docs/validation/changes.md."""
     judged = _case_judgements(scored)
     parts = [_goals(judged), _by_change(judged), _worst(judged)]
     return "\n\n".join(parts)

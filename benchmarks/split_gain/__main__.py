@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.marked_sections import with_section
 from benchmarks.split_gain import tables
 from benchmarks.split_gain.csv_files import read_rows, write_rows
 from benchmarks.split_gain.gains import LineRow, ObjectRow, line_rows, object_rows
@@ -79,9 +80,7 @@ def sections(directory: Path) -> dict[str, str]:
 def filled(page: str, written: Mapping[str, str]) -> str:
     """The page with its marked tables replaced."""
     for name, table in written.items():
-        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-        before, rest = page.split(begin)
-        page = f"{before}{begin}\n{table}\n{end}{rest.split(end)[1]}"
+        page = with_section(page, name, table)
     return page
 
 

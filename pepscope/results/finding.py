@@ -8,7 +8,7 @@ section 3.1.2). No row exceeds `CERTAIN`: beyond that a wrong model is likelier 
 
 `VERSION` counts the versions of all rows together; docs/methods/findings.md shows them as one table.
 `benchmarks/calibration` fits the values on training draws and reports how well the probabilities that follow from them
-hold on others; docs/validation.md has the figures.
+hold on others; docs/validation/calibration.md has the figures.
 """
 
 from __future__ import annotations
