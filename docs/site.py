@@ -13,17 +13,28 @@ from mkdocs.structure.files import File, Files
 DOCS = Path(__file__).parent
 SCHEMAS = DOCS.parent / "pepscope" / "schemas"
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
-#: Folders whose pages the navigation lists by their names.
-LISTED = {"Methods": "methods", "Experiments": "experiments", "Models": "models", "Papers": "papers"}
-_LATER = {"Validation": "validation.md", "Decisions": "decisions"}
+#: What the navigation lists by names behind mkdocs.yml's: pages, and folders with all their pages.
+LISTED = {
+    "Methods": ("methods",),
+    "Experiments": ("experiments",),
+    "Models": ("models",),
+    "Papers": ("papers",),
+    "Validation": ("validation.md", "validation"),
+    "Decisions": ("decisions",),
+}
 
 
 def on_config(config: Any) -> Any:
     """Add the pages of whole folders to the navigation."""
-    for title, place in {**LISTED, **_LATER}.items():
-        pages = sorted((DOCS / place).glob("*.md")) if (DOCS / place).is_dir() else []
-        config.nav.append({title: [page.relative_to(DOCS).as_posix() for page in pages] or place})
+    for title, places in LISTED.items():
+        config.nav.append({title: [page for place in places for page in _pages(place)]})
     return config
+
+
+def _pages(place: str) -> list[str]:
+    """A page, or the pages of a folder, by their paths below docs/."""
+    inside = (DOCS / place).glob("*.md")
+    return [place] if place.endswith(".md") else sorted(page.relative_to(DOCS).as_posix() for page in inside)
 
 
 def on_files(files: Files, config: Any) -> Files:
