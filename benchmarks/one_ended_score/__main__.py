@@ -1,4 +1,11 @@
-"""Score detection from one capture: `python -m benchmarks.one_ended_score DIR...` (folders of networks)."""
+"""Score detection from one capture: `python -m benchmarks.one_ended_score DIR...` (folders of networks).
+
+By side and number of exchanges what is falsely called split, cleared and, by hidden leg, found, with Wilson intervals;
+how well hidden legs are located; Brier scores and reliability tables; the worst errors, each with its capture and the
+detector's reason. `--details` prints every count, `--json FILE` writes counts and judgements. The status is 1 where
+anything is falsely called split. The client's groups of all hosts count as found by the widest hidden leg; boxes that
+answer a part themselves (caches, TLS interception) are counted apart.
+"""
 
 from __future__ import annotations
 
