@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -125,3 +127,18 @@ def cluster(workers: int) -> Iterator[Cluster]:
         yield running
     finally:
         running.stop()
+
+
+@contextmanager
+def local_cluster(*, processes: bool) -> Iterator[str]:
+    """The address of a scheduler in this process, with one worker of one thread."""
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=processes, dashboard_address="127.0.0.1:0"
+    ) as running:
+        yield running.scheduler_address
+    # Dask leaves sockets open that end with its objects: collected later, they would fail another test.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()

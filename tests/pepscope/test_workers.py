@@ -12,6 +12,7 @@ import pytest
 
 from pepscope.errors import UsageError
 from pepscope.workers import WorkerDiedError, over_workers
+from tests.pepscope.clusters import local_cluster
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,10 +61,7 @@ def test_the_server_of_processes_imports_before_there_is_work() -> None:
 
 
 def test_workers_of_a_cluster_must_see_what_they_write_beside(tmp_path: Path) -> None:
-    from distributed import LocalCluster
-
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster:
-        address = cluster.scheduler_address
+    with local_cluster(processes=False) as address:
         (tmp_path / "there").write_text("")
         found = over_workers(squared, [2, 13], processes=1, scheduler=address, shared=tmp_path / "there")
         outcomes = dict(found)

@@ -13,6 +13,7 @@ from pepscope.errors import ScenarioError, UsageError
 from reference_sim import campaign as campaigns
 from reference_sim.campaign import Job, run_campaign, run_job
 from reference_sim.sweep import Campaign
+from tests.pepscope.clusters import local_cluster
 
 GRID = """
 scenarios = ["small.toml"]
@@ -76,12 +77,10 @@ def test_results_do_not_depend_on_who_computes_them(grid: Path, tmp_path: Path) 
 
 
 def test_a_cluster_gives_the_same_bytes(grid: Path, tmp_path: Path) -> None:
-    import distributed
-
     campaign = Campaign.from_toml(grid)
     run_campaign(campaign, tmp_path / "here", processes=1)
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster:
-        run_campaign(campaign, tmp_path / "there", scheduler=cluster.scheduler_address)
+    with local_cluster(processes=True) as scheduler:
+        run_campaign(campaign, tmp_path / "there", scheduler=scheduler)
     assert (tmp_path / "here" / "results.csv").read_bytes() == (tmp_path / "there" / "results.csv").read_bytes()
 
 

@@ -30,6 +30,7 @@ from pepscope.results.verdicts import Verdict
 from tests.captures.containers import Frame, Interface, read_capture, write_pcap, write_pcapng
 from tests.detector.corpus import CORPUS
 from tests.detector.one_capture.real_networks import named
+from tests.pepscope.clusters import local_cluster
 
 SPLIT, WHOLE = named("lte-relay.server").path, named("umts-nat.server").path
 PAIR = tuple(CORPUS / f"reg_bidir.{end}.pcap.gz" for end in ("srv", "mob"))
@@ -247,11 +248,9 @@ def test_a_killed_audit_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_a_dask_scheduler_gives_the_same_tables(tmp_path: Path) -> None:
-    from distributed import LocalCluster
-
     plain = audit_captures([str(SPLIT), str(WHOLE)], tmp_path / "plain", processes=1)
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster:
-        over = audit_captures([str(SPLIT), str(WHOLE)], tmp_path / "dask", scheduler=cluster.scheduler_address)
+    with local_cluster(processes=False) as scheduler:
+        over = audit_captures([str(SPLIT), str(WHOLE)], tmp_path / "dask", scheduler=scheduler)
     assert over.verdicts == plain.verdicts
     pd.testing.assert_frame_equal(tables(tmp_path / "dask"), tables(tmp_path / "plain"))
     with pytest.raises(UsageError, match="no Dask scheduler"):
