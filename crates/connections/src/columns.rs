@@ -6,6 +6,7 @@ use crate::connection::Connection;
 use crate::frame_numbers::{frame_numbers, FrameNumberWriter};
 use crate::packet_records::{RecordReader, RecordWriter, Row};
 use crate::payload_sample::payload_hash;
+use crate::pool::{Kept, Pool};
 use crate::reading::{Reading, NO_ACKNOWLEDGEMENT};
 use pepscope_wire::segment::Segment;
 use pepscope_wire::PlainSegment;
@@ -122,15 +123,19 @@ impl PacketStore {
 
     /// Nothing follows.
     pub(crate) fn finish(self, connections: &[Connection]) -> EncodedPackets {
-        let ended = self.tracks.into_iter().zip(connections).map(|(track, connection)| EncodedConnection {
-            words: track.writer.finish(),
-            frames: track.frames.finish(),
-            packets: track.packets as usize,
-            blocks: track.blocks,
-            origins: [connection.sides[0].origin, connection.sides[1].origin],
-            client: connection.client_side().0 as u8,
-        });
-        EncodedPackets { connections: ended.collect() }
+        let mut ended = EncodedPackets::default();
+        ended.connections.reserve_exact(self.tracks.len());
+        for (track, connection) in self.tracks.into_iter().zip(connections) {
+            ended.connections.push(EncodedConnection {
+                words: ended.words.keep(track.writer.finish()),
+                frames: ended.frames.keep(track.frames.finish()),
+                packets: track.packets as usize,
+                blocks: track.blocks,
+                origins: [connection.sides[0].origin, connection.sides[1].origin],
+                client: connection.client_side().0 as u8,
+            });
+        }
+        ended
     }
 }
 
@@ -192,8 +197,8 @@ impl Block {
 /// Packets of one connection, with what turns sides into directions and offsets into stream offsets.
 #[derive(Clone, Debug)]
 struct EncodedConnection {
-    words: Vec<u32>,
-    frames: Vec<u8>,
+    words: Kept<u32>,
+    frames: Kept<u8>,
     packets: usize,
     blocks: Vec<SentBlock>,
     origins: [i64; 2],
@@ -201,9 +206,9 @@ struct EncodedConnection {
 }
 
 impl EncodedConnection {
-    fn decode_into(&self, columns: &mut Columns) {
+    fn decode_into(&self, words: &[u32], columns: &mut Columns) {
         let origins = self.origins;
-        let mut rows = RecordReader::new(&self.words);
+        let mut rows = RecordReader::new(words);
         let mut block = Block::EMPTY;
         loop {
             let mut count = 0;
@@ -251,6 +256,8 @@ impl EncodedConnection {
 /// Packets of the connections of a capture, or of a part of it.
 #[derive(Clone, Debug, Default)]
 pub struct EncodedPackets {
+    words: Pool<u32>,
+    frames: Pool<u8>,
     connections: Vec<EncodedConnection>,
 }
 
@@ -266,19 +273,19 @@ impl EncodedPackets {
     /// Stored bytes of the packets of one connection; 0 beyond the last.
     pub fn bytes_of(&self, connection: usize) -> u64 {
         self.connections.get(connection).map_or(0, |encoded| {
-            let words = encoded.words.len() * size_of::<u32>();
-            (words + encoded.frames.len() + encoded.blocks.len() * size_of::<SentBlock>()) as u64
+            let words = size_of_val(self.words.of(&encoded.words));
+            (words + self.frames.of(&encoded.frames).len() + encoded.blocks.len() * size_of::<SentBlock>()) as u64
         })
     }
 
     /// Bytes that all of it takes in memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let of_one = |encoded: &EncodedConnection| {
-            let words = encoded.words.capacity() * size_of::<u32>();
-            words + encoded.frames.capacity() + encoded.blocks.capacity() * size_of::<SentBlock>()
+            let apart = encoded.words.bytes_apart() + encoded.frames.bytes_apart();
+            apart + encoded.blocks.capacity() * size_of::<SentBlock>() + size_of::<EncodedConnection>()
         };
-        let records: usize = self.connections.iter().map(of_one).sum();
-        (records + self.connections.len() * size_of::<EncodedConnection>()) as u64
+        let of_all: usize = self.connections.iter().map(of_one).sum();
+        (of_all + self.words.memory_bytes() + self.frames.memory_bytes()) as u64
     }
 
     /// The columns of these connections; those beyond the last have no packets.
@@ -288,7 +295,7 @@ impl EncodedPackets {
         columns.starts.push(0);
         for encoded in wanted {
             let first_row = columns.time_ns.len();
-            encoded.decode_into(&mut columns);
+            encoded.decode_into(self.words.of(&encoded.words), &mut columns);
             columns.sack_blocks.extend(encoded.sack_blocks(first_row));
             columns.starts.push(columns.time_ns.len());
         }
@@ -297,7 +304,8 @@ impl EncodedPackets {
 
     /// Frames of one connection's packets in the capture, from 0 and packet by packet; none beyond the last connection.
     pub fn frame_indices(&self, connection: usize) -> impl Iterator<Item = u64> + '_ {
-        self.connections.get(connection).into_iter().flat_map(|encoded| frame_numbers(&encoded.frames))
+        let frames = self.connections.get(connection).map(|encoded| self.frames.of(&encoded.frames));
+        frames.into_iter().flat_map(frame_numbers)
     }
 
     /// SACK blocks of one connection, rows counted from its first packet; none beyond the last.

@@ -21,6 +21,7 @@ mod oversize;
 mod packet_records;
 mod partitioned;
 mod payload_sample;
+mod pool;
 mod positioned;
 mod read;
 mod reading;
