@@ -41,6 +41,7 @@ SCHEMA = 1
 @report_option("html", "Write a page that draws the first run.")
 @json_option("Write what was delivered as JSON.")
 @click.option("--list", "lists", is_flag=True, help="List the scenarios and campaigns that come with pepscope.")
+@click.option("--show", "shows", is_flag=True, help="Write SCENARIO as TOML, to change a copy of it.")
 def simulate(
     scenario: str | None,
     output: str | None,
@@ -54,12 +55,15 @@ def simulate(
     html_to: str | None,
     as_json: bool,
     lists: bool,
+    shows: bool,
 ) -> None:
     """Simulate a path whose truth is known.
 
     SCENARIO is the name of a scenario that comes with pepscope (see --list) or a TOML file. Captures at both ends, the
     truth and the recorded series go to DIR.
     """
+    from reference_sim.library import scenario_path
+
     if lists:
         _list(as_json)
     elif campaign is not None:
@@ -68,6 +72,8 @@ def simulate(
         _run_campaign(campaign, output, processes, scheduler, as_json)
     elif scenario is None:
         raise UsageError("name a scenario, or a campaign with --campaign; --list lists them")
+    elif shows:
+        click.echo(scenario_path(scenario).read_text(encoding="utf-8"), nl=False)
     else:
         if output is None and not (no_captures or html_to or as_json):
             raise UsageError("give -o DIR for the captures, or --no-captures")

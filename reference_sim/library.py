@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from pepscope.errors import ScenarioError
-from reference_sim.scenario import Scenario
+from reference_sim.scenario import SCENARIOS, Scenario
 
-_SCENARIOS = Path(__file__).parent / "scenarios"
 _CAMPAIGNS = Path(__file__).parent / "campaigns"
 
 
 def scenario_names() -> tuple[str, ...]:
     """Names of all scenarios here, sorted."""
-    return _names(_SCENARIOS)
+    return _names(SCENARIOS)
 
 
 def campaign_names() -> tuple[str, ...]:
@@ -23,7 +22,12 @@ def campaign_names() -> tuple[str, ...]:
 
 def load_scenario(name_or_path: str | Path) -> Scenario:
     """The scenario of that name, or in that TOML file. Raises ScenarioError, OSError."""
-    return Scenario.from_toml(_find(_SCENARIOS, name_or_path, "scenario"))
+    return Scenario.from_toml(scenario_path(name_or_path))
+
+
+def scenario_path(name_or_path: str | Path) -> Path:
+    """Where the scenario of that name is, or the path itself. Raises ScenarioError where there is neither."""
+    return _find(SCENARIOS, name_or_path, "scenario")
 
 
 def campaign_path(name_or_path: str | Path) -> Path:

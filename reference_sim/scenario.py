@@ -14,6 +14,8 @@ from pepscope.errors import ScenarioError
 
 #: A value of a scenario: what JSON can say, with read-only tables and lists.
 Value: TypeAlias = str | int | float | bool | Mapping[str, Any] | tuple[Any, ...] | None
+#: Scenarios that come with pepscope, and their traces.
+SCENARIOS = Path(__file__).parent / "scenarios"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Scenario:
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Scenario:
-        """Read a scenario file; `file = "..."` in a table of rates names a trace beside it.
+        """Read a scenario file; `file = "..."` in a table of rates names a trace beside it, or one of pepscope's own.
 
         Raises ScenarioError, OSError.
         """
@@ -82,7 +84,7 @@ def _read_files(value: Any, directory: Path) -> None:
         if isinstance(times, dict) and isinstance(times.get("file"), str):
             value["times"] = _times(times, directory)
         if isinstance(value.get("file"), str) and "text" not in value:
-            trace = directory / value.pop("file")
+            trace = _trace(directory, value.pop("file"))
             try:
                 value["text"] = trace.read_text(encoding="utf-8")
             except UnicodeDecodeError:
@@ -92,6 +94,13 @@ def _read_files(value: Any, directory: Path) -> None:
     elif isinstance(value, list):
         for inner in value:
             _read_files(inner, directory)
+
+
+def _trace(directory: Path, name: str) -> Path:
+    """The file of that name beside the scenario; without it the trace of that name that comes with pepscope."""
+    beside = directory / name
+    own = SCENARIOS / Path(name).name
+    return own if Path(name).name == name and not beside.exists() and own.is_file() else beside
 
 
 def _times(times: dict[str, Any], directory: Path) -> dict[str, Any]:

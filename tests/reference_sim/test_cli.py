@@ -82,3 +82,20 @@ def test_a_page_draws_series_without_a_recording_option(small: Path, tmp_path: P
     assert "Congestion window" in text
     assert "True one-way delays" in text
     assert "radio" in text
+
+
+def test_a_scenario_that_is_shown_can_be_changed_and_run_elsewhere(tmp_path: Path) -> None:
+    shown = run("carrier-trace", "--show")
+    copy = tmp_path / "mine.toml"
+    copy.write_text(shown.replace("lte-drive.csv", "nr-walk.csv").replace("bytes = 50_000_000", "bytes = 60_000"))
+    document = json.loads(run(str(copy), "--no-captures", "--json"))
+    assert document["runs"][0]["delivered_bytes"] == 60_000
+
+
+def test_a_trace_beside_the_scenario_comes_before_one_of_the_same_name_that_comes_along(tmp_path: Path) -> None:
+    copy = tmp_path / "mine.toml"
+    copy.write_text(run("carrier-trace", "--show"))
+    (tmp_path / "lte-drive.csv").write_text("time_s,rate_bit_s\n0,1000000\n1,1000000\n")
+    changes = ("--set", "traffic[0].bytes=500000")
+    slow = json.loads(run(str(copy), "--no-captures", "--json", *changes))["runs"][0]
+    assert 0.5e6 < slow["goodput_bit_s"] < 1e6
