@@ -25,8 +25,8 @@ INTERCEPTIONS = ("transparent", "destination-transparent", "explicit", "fixed")
 @click.option(
     "--interception",
     type=click.Choice(INTERCEPTIONS),
-    help="How the wished server is known: by diverted packets (keeping both addresses, or the server's only), by being "
-    "asked (HTTP, SOCKS5), or fixed.  [explicit]",
+    help="How the requested server is known: by diverted packets (keeping both addresses, or the server's only), by "
+    "being asked (HTTP, SOCKS5), or fixed.  [explicit]",
 )
 @click.option("--target", metavar="ADDRESS:PORT", help="The one server; implies --interception fixed.")
 @click.option(

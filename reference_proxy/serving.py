@@ -178,7 +178,7 @@ class Server:
 
     def _refuse(self, sock: socket.socket, truth: Truth, error: RefusedError) -> None:
         truth.ending = error.reason
-        self.warn(error.reason, str(error), client=show(truth.mobile.remote), wished=truth.wished)
+        self.warn(error.reason, str(error), client=show(truth.mobile.remote), requested=truth.requested)
         if isinstance(error, AnsweredRefusalError) and error.answer:
             try:
                 truth.mobile.given_bytes += sock.send(error.answer)
@@ -199,7 +199,7 @@ class Server:
                 "event": "closed",
                 "number": truth.number,
                 "client": show(truth.mobile.remote),
-                "wished": truth.wished,
+                "requested": truth.requested,
                 "up": truth.server.given_bytes,
                 "down": truth.mobile.given_bytes,
                 "ending": truth.ending,
@@ -217,7 +217,7 @@ class Server:
                 header_bytes=limits.header_bytes,
                 handshake_s=limits.handshake_s,
             )
-        truth.wished = show((requested.host, requested.port))
+        truth.requested = show((requested.host, requested.port))
         if self._stopped:
             raise RefusedError("stopped", "the proxy ends")
         if isinstance(self._tunnel, TunnelClientEnd):

@@ -44,7 +44,8 @@ class Truth:
     interception: Interception
     #: "relayed" both ways at once, or "stored" first.
     manner: str = "relayed"
-    wished: str = "-"
+    #: Address and port that the client asked for.
+    requested: str = "-"
     mobile: LegTruth = field(default_factory=LegTruth)
     server: LegTruth = field(default_factory=LegTruth)
     opened_ns: int = field(default_factory=time.time_ns)
@@ -75,7 +76,7 @@ class Truth:
             "interception": self.interception.value,
             "manner": self.manner,
             "class": self.label,
-            "wished": self.wished,
+            "requested": self.requested,
             "mobile_leg": self.mobile.as_json(),
             "server_leg": self.server.as_json(),
             "opened_ns": self.opened_ns,

@@ -221,7 +221,7 @@ class HttpExchange:
         target = read_target(bytes(request.method), bytes(request.target))
         if not target.path:
             raise RefusedError("malformed", "CONNECT must be the first request of a connection")
-        self._truth.wished = show((target.host, target.port))
+        self._truth.requested = show((target.host, target.port))
         host = host_field(target)
         headers = [(b"host", host), *(field for field in headers if field[0] != b"host")]
         path = target.path.encode("ascii")

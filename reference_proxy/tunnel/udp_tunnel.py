@@ -190,7 +190,7 @@ class TunnelServerEnd(TunnelEndPoint):
     async def _serve(self, key: Key, token: int, requested: RequestedDestination) -> None:
         address, number = key
         truth = self._server.new_truth()
-        truth.wished = show((requested.host, requested.port))
+        truth.requested = show((requested.host, requested.port))
         truth.mobile.protocol = "udp"
         truth.mobile.local = read_address(self._configuration.tunnel.listen, "tunnel.listen")
         truth.mobile.remote = address
@@ -200,7 +200,7 @@ class TunnelServerEnd(TunnelEndPoint):
             await self._relay(key, token, sock, b"", truth, tcp_is_mobile=False)
         except RefusedError as error:
             truth.ending = error.reason
-            self._server.warn(error.reason, str(error), client=show(address), wished=truth.wished)
+            self._server.warn(error.reason, str(error), client=show(address), requested=truth.requested)
             self._send(TunnelDatagram(DatagramKind.RESET, number, token, payload=error.reason.encode("ascii")), address)
         except asyncio.CancelledError:
             truth.ending = truth.ending or "stopped"

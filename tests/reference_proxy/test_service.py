@@ -30,6 +30,7 @@ def test_one_half_closes_before_the_other(tmp_path: Path, mode: str) -> None:
             assert received(sock) == b"first " + DATA
         (line,) = running.truth()
     assert line["ending"] == "finished"
+    assert line["requested"] == line["server_leg"]["remote"]
     assert line["mobile_leg"]["given_bytes"] == line["server_leg"]["given_bytes"] == len(DATA) + 6
     assert line["manner"] == ("relayed" if mode == "split" else "stored")
 
