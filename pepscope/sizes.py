@@ -33,6 +33,12 @@ def parse_size(text: str) -> int:
     return int(float(match[1]) * factor)
 
 
+def format_size(count: int) -> str:
+    """A size as `parse_size` reads it, exactly, in the largest unit of 1024 that divides it: `20GiB`, `1500B`."""
+    exponent = 0 if count == 0 else min(4, ((count & -count).bit_length() - 1) // 10)
+    return f"{count >> 10 * exponent}{('B', 'KiB', 'MiB', 'GiB', 'TiB')[exponent]}"
+
+
 def format_count(value: float) -> str:
     """A count in at most five characters: `999`, `12.3k`, `4.56M` (decimal)."""
     if value < 999.5:

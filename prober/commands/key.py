@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pepscope.command_line.options import SizeType
+from pepscope.sizes import format_size
 
 if TYPE_CHECKING:
     from prober.server.keys.client_key import KeyRecord
@@ -122,10 +123,15 @@ def _described(record: KeyRecord) -> dict[str, object]:
 
 def _row(record: KeyRecord) -> tuple[str, ...]:
     quotas = record.quotas
-    limits = (quotas.sessions, quotas.connections, quotas.day_bytes, quotas.capture_bytes, quotas.archive_bytes)
-    shown = ("as server" if limit is None else str(limit) for limit in limits)
+    counts = (None if count is None else str(count) for count in (quotas.sessions, quotas.connections))
+    sizes = (quotas.day_bytes, quotas.capture_bytes, quotas.archive_bytes)
+    shown = ("as server" if limit is None else limit for limit in (*counts, *map(_size, sizes)))
     reads = "all" if record.reads_all else "own"
     return record.name, _time(record.added_unix_s) or "-", *shown, reads, _time(record.revoked_unix_s) or "-"
+
+
+def _size(size_bytes: int | None) -> str | None:
+    return None if size_bytes is None else format_size(size_bytes)
 
 
 def _time(unix_s: int | None) -> str:

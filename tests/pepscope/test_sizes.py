@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pepscope.errors import UsageError
-from pepscope.sizes import format_bytes, format_count, format_span, parse_size
+from pepscope.sizes import format_bytes, format_count, format_size, format_span, parse_size
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,16 @@ def test_units(text: str, size: int) -> None:
 def test_nonsense_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="must be bytes with a unit"):
         parse_size(text)
+
+
+@pytest.mark.parametrize(("size", "text"), [(20 << 30, "20GiB"), (1500, "1500B"), (0, "0B"), (3 << 50, "3072TiB")])
+def test_sizes_are_written_in_the_unit_that_divides_them(size: int, text: str) -> None:
+    assert format_size(size) == text
+
+
+@given(st.integers(0, 10**15))
+def test_a_size_that_is_written_is_read_as_it_was(size: int) -> None:
+    assert parse_size(format_size(size)) == size
 
 
 @given(st.integers(0, 10**15))

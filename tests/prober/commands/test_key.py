@@ -60,6 +60,7 @@ def test_keys_are_made_before_the_first_start_listed_and_revoked(tmp_path: Path)
         assert listed(tmp_path)["alice"]["revoked"]
         table = run("list", "--state", str(tmp_path)).stdout
         assert [line.split()[0] for line in table.splitlines()] == ["NAME", "default", "reader", "alice"]
+        assert table.splitlines()[-1].split()[2:7] == ["2", "9", "2GiB", "1GiB", "3GiB"]
         assert key.token not in table
     finally:
         state.close()
