@@ -53,6 +53,12 @@ def test_table_fits_80_columns() -> None:
     assert b"\x1b" not in done.stdout, "colours only on a terminal"
 
 
+def test_the_head_of_a_table_counts_packets_as_detect_does() -> None:
+    capture = Path(__file__).parents[2] / "examples" / "split" / "server.pcap.gz"
+    head = pepscope("inspect", capture).stdout.decode().splitlines()[0]
+    assert head == f"{capture}: 2,811 packets, 1 TCP connection"
+
+
 def test_table_of_ipv6_and_damage() -> None:
     done = pepscope("inspect", DAMAGED)
     text = done.stdout.decode()

@@ -35,8 +35,8 @@ def table_lines(capture: Capture, *, colour: bool = False) -> Iterator[str]:
 def head_lines(capture: Capture, colour: bool) -> Iterator[str]:
     """What stands above every table: the capture and its warnings."""
     count = len(capture.connections)
-    connections = "1 TCP connection" if count == 1 else f"{count} TCP connections"
-    yield painted(f"{capture.path}: {capture.packet_count} packets, {connections}", BOLD, colour)
+    connections = "1 TCP connection" if count == 1 else f"{count:,} TCP connections"
+    yield painted(f"{capture.path}: {capture.packet_count:,} packets, {connections}", BOLD, colour)
     for warning in capture.warnings:
         yield painted(f"warning: {warning}", YELLOW, colour)
     yield ""
