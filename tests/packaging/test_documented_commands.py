@@ -15,7 +15,7 @@ import pytest
 from pepscope.cli import SUMMARIES, pepscope_command
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 #: What a page calls its reader's captures, and ours that stand for them.
 STAND_INS = {
     **dict.fromkeys(("a.pcap", "server.pcap", "server-*.pcap", "SENDER"), "examples/split/server.pcap.gz"),
@@ -110,6 +110,19 @@ def test_documented_options_exist() -> None:
                 assert asked <= options(command), f"{page}: {line}"
                 checked += 1
     assert checked > 40
+
+
+def test_commands_and_options_in_prose_exist() -> None:
+    """`pepscope NAME` in backticks is a command, and an option in backticks is one of some command (decisions aside)."""
+    every, named = options(pepscope_command), 0
+    for page in [page for page in PAGES if "decisions" not in page.parts and page.name != "commands.md"]:
+        prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for name in re.findall(r"`pepscope\s([a-z][a-z-]*)", prose):
+            assert name in SUMMARIES, f"{page}: pepscope {name}"
+            named += 1
+        if page.parent.name == "guide" or page.parent == ROOT:
+            assert set(re.findall(r"`(--[a-z][a-z-]*)", prose)) <= every, page
+    assert named > 100
 
 
 @pytest.mark.parametrize("page", sorted({page for page, command in commands() if reason(command) is None}))
