@@ -113,7 +113,7 @@ def test_documented_options_exist() -> None:
 
 
 def test_commands_and_options_in_prose_exist() -> None:
-    """`pepscope NAME` in backticks is a command, and an option in backticks is one of some command (decisions aside)."""
+    """`pepscope NAME` in backticks is a command, an option in backticks that of a command (decisions aside)."""
     every, named = options(pepscope_command), 0
     for page in [page for page in PAGES if "decisions" not in page.parts and page.name != "commands.md"]:
         prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
