@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             None if given.slow_reader is None else read_slow_reader(given.slow_reader),
         )
         places, unresolved = places_of(chosen_targets(given.targets, read_ports(given.ports)))
-        for line in plan_lines(places, given.time, given_hosts):
+        for line in plan_lines(places, given.time, given_hosts, unresolved):
             sys.stderr.write(line + "\n")
         if given.dry_run:
             return 0

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import pepscope
 from prober.check.experiment import PlaceObservation
 from prober.check.experiments.documentation_addresses import NAME as DOCUMENTATION
 from prober.check.experiments.documentation_addresses import DocumentationAnswer
+from prober.check.experiments.hop_limits import LEAST_HOSTS, HopLimits
 from prober.check.experiments.hop_limits import NAME as HOP_LIMITS
-from prober.check.experiments.hop_limits import HopLimits
 from prober.check.experiments.questions import NAME as QUESTIONS
 from prober.check.experiments.questions import Questions
 from prober.check.finding import Says
@@ -30,14 +30,20 @@ _DATAGRAM_BYTES = 60
 _QUIC_BYTES = ECHOES * 1_200
 
 
-def plan_lines(places: Sequence[Place], deadline_s: float, given: Given | None = None) -> Iterator[str]:
-    """What will be contacted, how much is sent at most, and how long it takes."""
+def plan_lines(
+    places: Sequence[Place], deadline_s: float, given: Given | None = None, unresolved: Collection[str] = ()
+) -> Iterator[str]:
+    """What will be contacted and what cannot be, how much is sent at most, and how long it takes."""
     given = given or Given()
     hosts = list(dict.fromkeys(place.target.host for place in places))
     ports = sorted({place.target.port for place in places})
     families = sorted({place.family for place in places})
     named = ", ".join(hosts[:6]) + (f" and {len(hosts) - 6} more" if len(hosts) > 6 else "")
     yield f"contacts: {named}; {_ports(ports)}; {' and '.join(f'IPv{family}' for family in families)}"
+    if unresolved:
+        yield f"has no address for: {', '.join(unresolved)}"
+    if len(hosts) < LEAST_HOSTS:
+        yield "has a single host, which seldom decides, since two must show a split: --targets FILE names others"
     addresses = len({place.address for place in places})
     sent_bytes = addresses * (_DATAGRAMS * _DATAGRAM_BYTES + _QUIC_BYTES)
     connections: dict[Place, int] = {}

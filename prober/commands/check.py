@@ -83,7 +83,7 @@ def check(
         None if slow_reader_at is None else read_slow_reader(slow_reader_at),
     )
     places, unresolved = places_of(chosen_targets(targets, read_ports(ports)))
-    for line in plan_lines(places, time_s, given):
+    for line in plan_lines(places, time_s, given, unresolved):
         click.echo(line, err=True)
     if dry_run:
         return

@@ -63,6 +63,14 @@ def test_names_are_their_own_and_costs_are_said():
     assert before != after
 
 
+def test_the_plan_says_which_hosts_are_missing_and_that_one_seldom_decides():
+    other = Place(Target("other.example", 80, False), "127.0.0.2")
+    alone, two = (list(plan_lines(places, 60, unresolved=["gone.example"])) for places in ([PLACE], [PLACE, other]))
+    assert "has no address for: gone.example" in two
+    assert [line for line in alone if "a single host" in line]
+    assert not [line for line in two if "a single host" in line]
+
+
 def test_an_experiment_of_another_package_measures_counts_and_is_reported(plugged):
     plugged(AlwaysSplit)
     assert "sends at most 1" in list(plan_lines([PLACE], 60))[-1]
