@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from pepscope.captures.provenance import time_text
+from pepscope._core import time_texts
 from pepscope.errors import UsageError
 from pepscope.extras import needed
+from pepscope.results.arrow import number_array, text_array
 from pepscope.results.encoding.detections import group_document, host_document
 from pepscope.results.pair_table import PairTable
-from pepscope.results.pairs.columns import JUDGED, VantageColumns
+from pepscope.results.pairs.columns import JUDGED, UNKNOWN_TIME, VantageColumns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,8 +47,8 @@ _GROUP_COLUMNS = (
     "hidden_round_trip_high_s",
     "reason",
 )
-_GROUP_COUNTS = ("port", "connections", "exchanges")
-_GROUP_NUMBERS = tuple(name for name in _GROUP_COLUMNS if name.endswith("_s") or name.startswith("probability"))
+#: Whole numbers.
+_COUNTS = frozenset({"group", "port", "connections", "exchanges"})
 
 _HOST_COLUMNS = (
     "group",
@@ -87,7 +88,7 @@ def _columns(result: DetectionResult, table: PairTable, places: slice) -> Iterat
     yield "packets", np.asarray(columns.packets)[at]
     for name, size in zip(("up", "down"), columns.payload_bytes, strict=True):
         yield f"payload_bytes_{name}", np.asarray(size)[at]
-    yield "started", [time_text(columns.started(row)) for row in rows]
+    yield "started", _started(np.asarray(columns.started_ns)[at])
     yield "duration_s", np.asarray(columns.duration_s)[at]
     yield "reason", columns.reasons(rows)
     tool = result.tool
@@ -95,13 +96,22 @@ def _columns(result: DetectionResult, table: PairTable, places: slice) -> Iterat
     yield "options", [None if tool is None else json.dumps(dict(tool.options))] * len(rows)
 
 
+def _started(times_ns: npt.NDArray[np.int64]) -> list[str | None]:
+    texts: list[str | None] = [*time_texts(times_ns)]
+    for place in np.flatnonzero(times_ns == UNKNOWN_TIME).tolist():
+        texts[place] = None
+    return texts
+
+
 def _vantage_columns(vantage: VantageColumns, letter: str, rows: Sequence[int]) -> Iterator[tuple[str, Column]]:
     captures = vantage.capture.of(rows)
     seen = [capture is not None for capture in captures]
     shown = {name: name and unicode_name(name) for name in set(captures)}
     yield f"capture_{letter}", [shown[name] for name in captures]
+    ascending, which = np.unique(np.asarray(rows, np.int64), return_inverse=True)
     for name, column in (("client", vantage.client), ("server", vantage.server), ("transport", vantage.transport)):
-        yield f"{name}_{letter}", [column[row] if there else None for row, there in zip(rows, seen, strict=True)]
+        texts = column.of(ascending)
+        yield f"{name}_{letter}", [texts[at] if there else None for at, there in zip(which.tolist(), seen, strict=True)]
 
 
 def detection_frame(result: DetectionResult) -> pd.DataFrame:
@@ -114,7 +124,7 @@ def detection_frames(result: DetectionResult, rows: int) -> Iterator[pd.DataFram
     with needed():
         import pandas as pd
 
-    for start, columns in _pieces(result, rows):
+    for start, columns in detection_columns(result, rows):
         frame = pd.DataFrame(columns)
         yield frame.set_axis(pd.RangeIndex(start, start + len(frame), name="pair"))
 
@@ -133,12 +143,16 @@ def detection_batches(result: DetectionResult, rows: int) -> Iterator[pa.RecordB
     import pyarrow as pa
 
     kinds = dict.fromkeys(_WHOLE_NUMBERS, pa.int64()) | dict.fromkeys(_NUMBERS, pa.float64())
-    for _, columns in _pieces(result, rows):
-        arrays = {name: pa.array(values, kinds.get(name, pa.string())) for name, values in columns.items()}
-        yield pa.RecordBatch.from_pydict(arrays)
+    for _, columns in detection_columns(result, rows):
+        arrays = [
+            number_array(values, kinds[name]) if name in kinds else text_array(values)
+            for name, values in columns.items()
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def _pieces(result: DetectionResult, rows: int) -> Iterator[tuple[int, dict[str, Column]]]:
+def detection_columns(result: DetectionResult, rows: int) -> Iterator[tuple[int, dict[str, Column]]]:
+    """`detection_frame` as columns by name, so many rows at a time (at least once), each time with the first row."""
     table = PairTable.of(result.pairs)
     for start in range(0, max(len(table), 1), rows):
         yield start, dict(_columns(result, table, slice(start, start + rows)))
@@ -146,30 +160,46 @@ def _pieces(result: DetectionResult, rows: int) -> Iterator[tuple[int, dict[str,
 
 def groups_frame(result: DetectionResult) -> pd.DataFrame:
     """One row a group; what is not known is missing. `hosts` are addresses with spaces between."""
-    return _group_frame(list(_group_rows(result)), _GROUP_COLUMNS, {"exchanges": "Int64"}).rename_axis("group")
+    return _group_frame(group_columns(result)).rename_axis("group")
 
 
 def groups_table(result: DetectionResult) -> pa.Table:
     """`groups_frame` as an Arrow table, with the row's number in `group`."""
-    import pyarrow as pa
-
-    rows = list(_group_rows(result))
-    kinds = dict.fromkeys(_GROUP_NUMBERS, pa.float64()) | dict.fromkeys(_GROUP_COUNTS, pa.int64())
-    columns = {
-        name: pa.array([row[name] for row in rows], kinds.get(name, pa.string()), from_pandas=True)
-        for name in _GROUP_COLUMNS
-    }
-    return pa.table({"group": pa.array(range(len(rows)), pa.int64()), **columns})
+    columns = group_columns(result)
+    return arrow_table({"group": range(len(columns["port"])), **columns})
 
 
 def hosts_frame(result: DetectionResult) -> pd.DataFrame:
     """One row a far host of a group; `group` is the group's row in `groups_frame`."""
+    return _group_frame(host_columns(result)).rename_axis("row")
+
+
+def group_columns(result: DetectionResult) -> dict[str, list[Any]]:
+    """The columns of `groups_frame`; None for what is not known."""
+    rows = list(_group_rows(result))
+    return {name: [row[name] for row in rows] for name in _GROUP_COLUMNS}
+
+
+def host_columns(result: DetectionResult) -> dict[str, list[Any]]:
+    """The columns of `hosts_frame`; None for what is not known."""
     rows = [
         _group_row(host, host_document(host)) | {"group": number}
         for number, group in enumerate(result.groups)
         for host in group.by_host
     ]
-    return _group_frame(rows, _HOST_COLUMNS, {"group": "int64"}).rename_axis("row")
+    return {name: [row[name] for row in rows] for name in _HOST_COLUMNS}
+
+
+def arrow_table(columns: Mapping[str, Sequence[Any]]) -> pa.Table:
+    """Columns of groups or hosts as an Arrow table."""
+    import pyarrow as pa
+
+    def array(name: str, values: Sequence[Any]) -> pa.Array:
+        if name in _COUNTS:
+            return number_array(values, pa.int64())
+        return number_array(values, pa.float64()) if _is_real(name) else text_array(values)
+
+    return pa.Table.from_arrays([*map(array, columns, columns.values())], names=list(columns))
 
 
 def _group_rows(result: DetectionResult) -> Iterator[dict[str, Any]]:
@@ -188,12 +218,18 @@ def _group_row(judged: GroupResult | HostResult, document: dict[str, Any]) -> di
     }
 
 
-def _group_frame(rows: list[dict[str, Any]], names: Sequence[str], whole: dict[str, str]) -> pd.DataFrame:
+def _group_frame(columns: dict[str, list[Any]]) -> pd.DataFrame:
     with needed():
         import pandas as pd
 
-    columns = {name: [row[name] for row in rows] for name in names}
-    numbers = {name: "float64" for name in names if name.endswith("_s") or name.startswith("probability")}
-    counts = {name: "int64" for name in _GROUP_COUNTS if name in names}
-    texts = {name: "object" for name in names if name not in {*numbers, *counts, *whole}}
-    return pd.DataFrame(columns, columns=list(names)).astype({**texts, **numbers, **counts, **whole})
+    def kind(name: str) -> str:
+        if _is_real(name):
+            return "float64"
+        # Of what two captures show no exchanges are known.
+        return ("Int64" if name == "exchanges" and "hosts" in columns else "int64") if name in _COUNTS else "object"
+
+    return pd.DataFrame(columns, columns=list(columns)).astype({name: kind(name) for name in columns})
+
+
+def _is_real(name: str) -> bool:
+    return name.endswith("_s") or name.startswith("probability")

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TextIO
+from typing import IO, TYPE_CHECKING, TextIO
+
+import numpy as np
 
 from pepscope.extras import needed
-from pepscope.results.encoding.pairs import packets_document
-from pepscope.results.encoding.pieces import PIECE_COLUMNS, piece_rows
-from pepscope.results.evidence.reading import EvidenceReader
-from pepscope.results.frames import detection_batches, detection_frames
+from pepscope.results.arrow import number_array, text_array
+from pepscope.results.encoding.pairs import packet_documents
+from pepscope.results.frames import (
+    Column,
+    arrow_table,
+    detection_batches,
+    detection_columns,
+    group_columns,
+    host_columns,
+)
 from pepscope.results.pair_table import PairTable
 from pepscope.whole_file import STANDARD_OUTPUT, output_file
+from reports.detection.comma_separated import write_rows
+from reports.detection.evidence_rows import evidence_pieces
 from reports.errors import cannot_write
 
 if TYPE_CHECKING:
@@ -40,30 +49,22 @@ def evidence_frame(result: DetectionResult) -> pd.DataFrame:
     return pd.DataFrame(next(_evidence_columns(result, max(len(result.pairs), 1))))
 
 
-def _evidence_columns(result: DetectionResult, rows: int) -> Iterator[dict[str, list[Any]]]:
+def _evidence_columns(result: DetectionResult, rows: int) -> Iterator[dict[str, Column]]:
     """The columns of `evidence_frame` for so many connections at a time; at least once, where they may be empty."""
     table = PairTable.of(result.pairs)
-    reader = EvidenceReader(table.columns.evidence, piece_rows)
     for start in range(0, max(len(table), 1), rows):
-        chosen = table.rows[start : start + rows]
-        found = [reader.on(row) for row in chosen]
-        columns = list(zip(*chain.from_iterable(found), strict=True)) or [()] * len(PIECE_COLUMNS)
-        yield {
-            "pair": [place for place, each in enumerate(found, start) for _ in each],
-            **dict(zip(PIECE_COLUMNS, map(list, columns), strict=True)),
-            "packets": [
-                text
-                for row, each in zip(chosen, found, strict=True)
-                for text in _packets(table.packets_of_row(row), len(each))
-            ],
-        }
+        chosen = np.asarray(table.rows[start : start + rows], np.int64)
+        counts, pieces = evidence_pieces(table.columns.evidence, chosen)
+        packets = table.packets_of_rows(chosen)
+        shown = [text for place, count in enumerate(counts.tolist()) for text in _packets(packets.get(place), count)]
+        yield {"pair": np.repeat(start + np.arange(len(chosen)), counts), **pieces, "packets": shown}
 
 
 def _packets(packets: PairPackets | None, count: int) -> list[str]:
     """The packets that show each finding on a pair as JSON texts, as in `detect-2`: `null` if none were looked for."""
     if packets is None:
         return ["null"] * count
-    return [json.dumps(packets_document(shown)["packets"]) for shown in packets.evidence]
+    return [json.dumps(packet_documents(shown)) for shown in packets.evidence]
 
 
 def evidence_path(path: str | Path) -> Path:
@@ -92,29 +93,27 @@ def write_csv(result: DetectionResult, destination: str | Path | TextIO) -> tupl
     Returns what was written beside the file.
     """
     if not isinstance(destination, (str, Path)):
-        _write_rows(result, destination)
+        write_rows(destination, _pair_rows(result))
         return ()
-    import pandas as pd
-
     try:
         if str(destination) == STANDARD_OUTPUT:
             with output_file(destination) as stream:
-                _write_rows(result, stream)
+                write_rows(stream, _pair_rows(result))
             return ()
         with _files(destination) as (table, evidence, groups, hosts):
-            _write_rows(result, table)
-            result.groups_frame().to_csv(groups)
-            result.hosts_frame().to_csv(hosts, index=False)
-            for number, columns in enumerate(_evidence_columns(result, _ROWS)):
-                pd.DataFrame(columns).to_csv(evidence, index=False, header=number == 0)
+            write_rows(table, _pair_rows(result))
+            of_groups = group_columns(result)
+            write_rows(groups, [{"group": range(len(of_groups["port"])), **of_groups}])
+            write_rows(hosts, [host_columns(result)])
+            write_rows(evidence, _evidence_columns(result, _ROWS))
     except OSError as error:
         raise cannot_write(destination, error) from error
     return _files_beside(destination)
 
 
-def _write_rows(result: DetectionResult, destination: TextIO | IO[bytes]) -> None:
-    for number, frame in enumerate(detection_frames(result, _ROWS)):
-        frame.to_csv(destination, header=number == 0)
+def _pair_rows(result: DetectionResult) -> Iterator[dict[str, Column]]:
+    for start, columns in detection_columns(result, _ROWS):
+        yield {"pair": range(start, start + len(columns["verdict"])), **columns}
 
 
 def write_parquet(result: DetectionResult, path: str | Path) -> tuple[Path, ...]:
@@ -130,8 +129,9 @@ def write_parquet(result: DetectionResult, path: str | Path) -> tuple[Path, ...]
                 _write_batches(stream, _pair_batches(result))
             return ()
         with _files(path) as (table, evidence, groups, hosts):
-            for stream, frame in ((groups, result.groups_frame()), (hosts, result.hosts_frame())):
-                pq.write_table(_arrow_table(frame), stream)
+            of_groups, of_hosts = arrow_table(group_columns(result)), arrow_table(host_columns(result))
+            pq.write_table(_with_index(of_groups, _NULLABLE), groups)
+            pq.write_table(_with_index(of_hosts), hosts)
             _write_batches(table, _pair_batches(result))
             _write_batches(evidence, _evidence_batches(result))
     except OSError as error:
@@ -160,24 +160,26 @@ def _files_beside(path: str | Path) -> tuple[Path, ...]:
     return evidence_path(path), groups_path(path), hosts_path(path)
 
 
-def _arrow_table(frame: pd.DataFrame) -> pa.Table:
-    """A table with the types of its columns, which a column without a value does not show."""
-    import pyarrow as pa
+def _with_index(table: pa.Table, columns: Sequence[dict[str, str | None]] = ()) -> pa.Table:
+    """A table from which pandas reads a frame back with its rows counted."""
+    return table.replace_schema_metadata(_index_metadata(None, len(table), columns))
 
-    kinds = {"float64": pa.float64(), "int64": pa.int64(), "Int64": pa.int64()}
-    schema = pa.schema([(str(name), kinds.get(str(kind), pa.string())) for name, kind in frame.dtypes.items()])
-    return pa.Table.from_pandas(frame, schema=schema)
+
+#: Where exchanges are not known of all groups, pandas is to read whole numbers back all the same.
+_NULLABLE = [
+    {"name": "exchanges", "field_name": "exchanges", "pandas_type": "int64", "numpy_type": "Int64", "metadata": None}
+]
 
 
 def _pair_batches(result: DetectionResult) -> Iterator[pa.RecordBatch]:
     for batch in detection_batches(result, _ROWS):
-        yield batch.replace_schema_metadata(_index_metadata(len(result.pairs)))
+        yield batch.replace_schema_metadata(_index_metadata("pair", len(result.pairs)))
 
 
-def _index_metadata(pairs: int) -> dict[str, str]:
-    """What gives the frame that pandas reads back the index of `to_frame`."""
-    index = {"kind": "range", "name": "pair", "start": 0, "stop": pairs, "step": 1}
-    return {"pandas": json.dumps({"index_columns": [index], "column_indexes": [], "columns": []})}
+def _index_metadata(name: str | None, rows: int, columns: Sequence[dict[str, str | None]] = ()) -> dict[str, str]:
+    """What gives the frame that pandas reads back the index of its table, and `columns` their types."""
+    index = {"kind": "range", "name": name, "start": 0, "stop": rows, "step": 1}
+    return {"pandas": json.dumps({"index_columns": [index], "column_indexes": [], "columns": list(columns)})}
 
 
 def _evidence_batches(result: DetectionResult) -> Iterator[pa.RecordBatch]:
@@ -185,5 +187,8 @@ def _evidence_batches(result: DetectionResult) -> Iterator[pa.RecordBatch]:
 
     kinds = {"pair": pa.int64(), "strength": pa.float64()}
     for columns in _evidence_columns(result, _ROWS):
-        arrays = {name: pa.array(values, kinds.get(name, pa.string())) for name, values in columns.items()}
-        yield pa.RecordBatch.from_pydict(arrays)
+        arrays = [
+            number_array(values, kinds[name]) if name in kinds else text_array(values)
+            for name, values in columns.items()
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, names=list(columns))

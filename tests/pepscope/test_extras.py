@@ -69,7 +69,7 @@ def test_a_module_of_other_platforms_is_no_package_to_install() -> None:
     ("module", "arguments", "extra"),
     [
         ("plotly", ("detect", *CAPTURES, "--html", "page.html"), "html"),
-        ("pandas", ("detect", *CAPTURES, "--csv"), "frames"),
+        ("pandas", ("inspect", CAPTURES[0], "--csv"), "frames"),
         ("pandas", ("reproduce", "hu", "-o", "papers"), "simulate"),
         ("pyarrow", ("audit-captures", str(ROOT / "examples"), "-o", "result"), "corpora"),
     ],
@@ -83,6 +83,13 @@ def test_a_command_without_its_extra_names_it(
         f"pepscope: this needs the package {module}, which is not installed: pip install 'pepscope[{extra}]'\n"
     )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_detections_are_written_as_csv_without_pandas(tmp_path: Path) -> None:
+    done = without("pandas", "detect", *CAPTURES, "--csv", str(tmp_path / "verdicts.csv"))
+    assert done.returncode == 0, done.stderr
+    names = {"verdicts.csv", "verdicts.evidence.csv", "verdicts.groups.csv", "verdicts.hosts.csv"}
+    assert {each.name for each in tmp_path.iterdir()} == names
 
 
 def test_python_users_get_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ def test_evidence_in_arrays_reads_as_evidence(figures: list[float]) -> None:
         expected = Evidence("timing", Outcome.INTACT, "in-time", 0.5, f"It took {value:g}.", numbers)
         assert table[row] == others[row + 1] == (expected,)
         assert columns.evidence(row) == expected
-    summaries = table.summaries(dict.fromkeys(range(len(figures)), 0))
+    summaries = table.summaries(count, np.zeros(len(figures), np.int64))
     assert [*summaries.values()] == [f"It took {value:g}." for value in figures]
     if figures:
         _, (part,) = table.parts(0, as_arrays=True)

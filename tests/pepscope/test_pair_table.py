@@ -230,3 +230,5 @@ def test_rows_in_columns_are_pairs_whose_evidence_gives_the_reason(
     assert comparable(pairs[-1]) == comparable(_typical(1))
     assert PairTable(pairs) == table
     assert table.columns.reasons(range(len(table))) == [pair.reason for pair in pairs]
+    backwards = [*range(len(table))][::-2]
+    assert table.columns.reasons(backwards) == [pairs[row].reason for row in backwards]

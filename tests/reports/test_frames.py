@@ -5,6 +5,7 @@ import json
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from pepscope.errors import MissingPackageError
+from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import DetectionResult, Verdict
 from reports.detection import frames
 from reports.detection.frames import evidence_frame, evidence_path, write_csv, write_parquet
@@ -40,6 +42,22 @@ def test_csv_goes_to_a_stream_or_to_two_files(tmp_path: Path) -> None:
     write_csv(RESULT, tmp_path / "verdicts.csv")
     assert (tmp_path / "verdicts.csv").read_text() == stream.getvalue()
     assert len(pd.read_csv(tmp_path / "verdicts.evidence.csv")) == 6
+
+
+def test_csv_is_what_pandas_writes_of_the_frames(tmp_path: Path) -> None:
+    odd = make_pair(Verdict.INCONCLUSIVE, reason='Says "no", twice;\nand nothing, else.')
+    result = make_result(*RESULT.pairs, replace(odd, duration_s=1e-7, started_ns=None))
+    write_csv(result, tmp_path / "verdicts.csv")
+    assert (tmp_path / "verdicts.csv").read_bytes() == result.to_frame().to_csv().encode()
+    evidence = evidence_path(tmp_path / "verdicts.csv")
+    assert evidence.read_bytes() == evidence_frame(result).to_csv(index=False).encode()
+
+
+def test_pairs_in_another_order_have_their_own_evidence() -> None:
+    table = PairTable.of(RESULT.pairs).in_order([2, 0, 1])
+    frame = evidence_frame(replace(RESULT, pairs=table))
+    told = [[item.summary for item in pair.evidence] for pair in table]
+    assert frame.groupby("pair")["summary"].apply(list).tolist() == told
 
 
 def test_parquet_reads_back(tmp_path: Path) -> None:

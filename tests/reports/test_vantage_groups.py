@@ -206,6 +206,9 @@ def test_groups_and_hosts_lie_beside_the_table(tmp_path: Path, result: Detection
     hosts = pd.read_parquet(hosts_path(tmp_path / "verdicts.parquet"))
     assert len(groups) == len(result.groups) == len(pd.read_csv(groups_path(tmp_path / "verdicts.csv")))
     assert len(hosts) == 3 * len(result.groups) == len(pd.read_csv(hosts_path(tmp_path / "verdicts.csv")))
+    assert groups_path(tmp_path / "verdicts.csv").read_bytes() == result.groups_frame().to_csv().encode()
+    assert hosts_path(tmp_path / "verdicts.csv").read_bytes() == result.hosts_frame().to_csv(index=False).encode()
+    assert groups.dtypes["exchanges"] == "Int64"
     assert hosts.dtypes["near_round_trip_s"] == groups.dtypes["hidden_round_trip_low_s"] == "float64"
     if result.groups:
         assert hosts.groupby("group").size().tolist() == [3, 3, 3, 3]

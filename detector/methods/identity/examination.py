@@ -173,7 +173,9 @@ def _judge(compared: Comparison, alone: dict[int, Evidence]) -> list[EvidenceCol
                 Figure("pairing_confidence", confidence),
             ]
         strength = strengths.get(code, nothing)[at]
-        made += evidence_columns(NAME, finding, rows[at], strength, _taken(figures, at), words, _taken(beside, at))
+        of_many = wording.same_segments_of_many if words is wording.same_segments else None
+        kept, others = _taken(figures, at), _taken(beside, at)
+        made += evidence_columns(NAME, finding, rows[at], strength, kept, words, others, of_many)
     return made
 
 

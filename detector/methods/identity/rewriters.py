@@ -57,6 +57,10 @@ def rewriter_figures(compared: Comparison, asked: BoolArray) -> tuple[Figure, li
     return Figure("rewriters", keys), beside
 
 
+#: The figures that name rewriters.
+REWRITER_FIGURES = ("rewriters", "translated", "thinned", "thinned_share")
+
+
 def named_rewriters(figures: Mapping[str, Any]) -> tuple[Rewriter, ...]:
     """The rewriters of one connection."""
     keys = figures["rewriters"].split(", ") if figures["rewriters"] else []

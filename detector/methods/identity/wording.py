@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from detector.methods.identity.comparison import Comparison
-from detector.methods.identity.rewriters import named_rewriters
-from pepscope.results.evidence.columns import Figure, Words
+from detector.methods.identity.rewriters import REWRITER_FIGURES, named_rewriters
+from pepscope.results.evidence.columns import Figure, Words, listed_values
 
 #: Fewer arrived segments than this in the common span are not compared at all: one agrees or differs by chance in what
 #: is counted from it (offsets, shifts), and from two on the likelihood ratio itself decides whether they are enough.
 FEWEST_SEGMENTS = 2
 #: Fields that a sentence names: those of largest weight.
 _NAMED_FIELDS = 3
+#: What is kept of each.
+_LEADING = ("field", "share")
+#: Figures with the segments that were compared.
+_SEGMENTS = tuple(f"{label}_segments" for label in ("up_data", "up_acks", "down_data", "down_acks"))
+#: Fields and shares that are put into words once: of most connections all segments agree.
+_REMEMBERED = 1024
 
 
 def leading_fields(compared: Comparison, *, agreeing: bool) -> list[Figure]:
@@ -47,17 +54,19 @@ def leading_fields(compared: Comparison, *, agreeing: bool) -> list[Figure]:
 
 def _field_words(figures: Mapping[str, Any]) -> str:
     """The leading fields with the share that agrees."""
-    named = [
-        (name, figures[f"leading_share_{rank}"])
-        for rank in range(_NAMED_FIELDS)
-        if (name := figures[f"leading_field_{rank}"])
-    ]
-    return ", ".join([f"{name.replace('-', ' ')} ({share:.0%} equal)" for name, share in named])
+    return _agreeing(tuple([figures[f"leading_{what}_{rank}"] for rank in range(_NAMED_FIELDS) for what in _LEADING]))
+
+
+@lru_cache(_REMEMBERED)
+def _agreeing(fields: tuple[Any, ...]) -> str:
+    """Names of fields, each with the share that agrees, in words; an empty name stands for none."""
+    named = zip(fields[::2], fields[1::2], strict=True)
+    return ", ".join([f"{name.replace('-', ' ')} ({share:.0%} equal)" for name, share in named if name])
 
 
 def _segments(figures: Mapping[str, Any]) -> int:
     """Segments that were compared, in all classes."""
-    return sum(figures.get(f"{label}_segments", 0) for label in ("up_data", "up_acks", "down_data", "down_acks"))
+    return sum(figures.get(name, 0) for name in _SEGMENTS)
 
 
 def too_few(figures: Mapping[str, Any]) -> Words:
@@ -85,13 +94,27 @@ def partly_same(_: Mapping[str, Any]) -> Words:
 
 def same_segments(figures: Mapping[str, Any]) -> Words:
     """`same-packets` and `same-data`, with what rewrites packets on the way."""
-    rewriters = named_rewriters(figures)
-    but = f" (on the way: {', '.join([r.key for r in rewriters])})" if rewriters else ""
-    return Words(
-        f"The segments that arrive are the segments that left: {_field_words(figures)} agree over {_segments(figures)} "
-        f"segments{but}.",
-        tuple([r.caveat for r in rewriters]),
-    )
+    (summary,), (caveats,) = same_segments_of_many({name: (value,) for name, value in figures.items()})
+    return Words(summary, tuple(caveats))
+
+
+def same_segments_of_many(figures: Mapping[str, Any]) -> tuple[list[str], list[tuple[str, ...]]]:
+    """The same of many connections, each figure a column."""
+    leading = [listed_values(figures[f"leading_{what}_{rank}"]) for rank in range(_NAMED_FIELDS) for what in _LEADING]
+    counted = [listed_values(figures[name]) for name in _SEGMENTS if name in figures]
+    summaries, caveats = list[str](), list[tuple[str, ...]]()
+    for row, (keys, fields) in enumerate(
+        zip(listed_values(figures["rewriters"]), zip(*leading, strict=True), strict=True)
+    ):
+        segments = sum([counts[row] for counts in counted])
+        but = f" (on the way: {keys})" if keys else ""
+        summaries.append(
+            f"The segments that arrive are the segments that left: {_agreeing(fields)} agree over {segments} "
+            f"segments{but}."
+        )
+        rewriters = named_rewriters({name: figures[name][row] for name in REWRITER_FIGURES}) if keys else ()
+        caveats.append(tuple([each.caveat for each in rewriters]))
+    return summaries, caveats
 
 
 def other_segments(figures: Mapping[str, Any]) -> Words:

@@ -47,7 +47,7 @@ USES: dict[str, tuple[Use, ...]] = {
         Use("read http:// addresses", ("extra web",)),
     ),
     "check": (Use("contact hosts", (*_JUDGED, "Linux")),),
-    "detect": (Use("judge captures", _JUDGED), _FILTERS, _LIVE, _PAGES, _CSV, _PARQUET),
+    "detect": (Use("judge captures", _JUDGED), _FILTERS, _LIVE, _PAGES, _PARQUET),
     "emulate": (
         Use("run a path", (*_JUDGED, "Linux", "CAP_NET_ADMIN", "namespaces", "TUN", "ip")),
         Use("join segments as offloads do", ("extra emulate",)),

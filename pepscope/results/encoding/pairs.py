@@ -298,17 +298,22 @@ def packets_document(packets: Sequence[EvidencePacket] | None) -> dict[str, Any]
     if packets is None:
         return UNNAMED
     return {
-        "packets": [
-            {
-                "capture": packet.capture,
-                "frame": packet.frame,
-                "time": time_text(packet.time_ns),
-                "shows": packet.shows,
-            }
-            for packet in packets
-        ],
+        "packets": packet_documents(packets),
         "find": [
             {"capture": each.capture, "display_filter": each.display_filter, "tshark": each.tshark}
             for each in locators(packets)
         ],
     }
+
+
+def packet_documents(packets: Sequence[EvidencePacket]) -> list[dict[str, Any]]:
+    """The packets that show a finding as `detect-2` writes them."""
+    return [
+        {
+            "capture": packet.capture,
+            "frame": packet.frame,
+            "time": time_text(packet.time_ns),
+            "shows": packet.shows,
+        }
+        for packet in packets
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -36,20 +35,23 @@ def piece_documents(form: Form, strengths: Sequence[float], columns: Sequence[Se
     return [{**_piece(form, iter(each).__next__), **UNNAMED} for each in values]
 
 
-#: What `piece_rows` gives of each piece of evidence.
+#: What `piece_columns` gives of pieces of evidence.
 PIECE_COLUMNS = ("method", "outcome", "finding", "strength", "summary", "numbers", "caveats")
 
 
-def piece_rows(form: Form, strengths: Sequence[float], columns: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Pieces of evidence of one form as `PIECE_COLUMNS`: figures as JSON text, caveats joined by `; `."""
+def piece_columns(
+    form: Form, strengths: Sequence[float], columns: Sequence[Sequence[Any]]
+) -> tuple[str | Sequence[Any], ...]:
+    """Pieces of evidence of one form as `PIECE_COLUMNS`, a text where all have the same: figures are JSON text, caveats
+    joined by `; `."""
     count = len(strengths)
     summaries, caveats = form.said(count, columns)
-    joined = ["; ".join(each) for each in caveats]
+    joined = {each: "; ".join(each) for each in {*map(tuple, caveats)}}
     numbers = Template(dict.fromkeys(form.names, VALUE), Layout(None))
     filled = numbers.filled(as_columns(form.figures(columns)), count)
     texts = [each.decode("utf-8", "surrogatepass") for each in filled]
-    common = repeat(form.method), repeat(form.outcome.value), repeat(str(form.finding))
-    return list(zip(*common, strengths, summaries, texts, joined))  # noqa: B905  # repeats have no end
+    together = [joined[tuple(each)] for each in caveats]
+    return form.method, form.outcome.value, str(form.finding), strengths, summaries, texts, together
 
 
 class PieceTexts:

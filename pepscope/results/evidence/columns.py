@@ -6,7 +6,7 @@ is made when it is read: the finding has a `Wording`, a function of the figures 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,6 +32,32 @@ Wording = Callable[[Mapping[str, Any]], Words]
 
 #: Makes words of the figures of many connections, each figure a column: sentences, and the caveats of each.
 Sentences = Callable[[Mapping[str, Any]], tuple[Sequence[str], Sequence[Sequence[str]]]]
+
+
+class _Figures(Mapping[str, Any]):
+    """The figures of one connection after the other; only the columns that a wording reads are gone through."""
+
+    def __init__(self, columns: Mapping[str, Sequence[Any] | npt.NDArray[Any]]) -> None:
+        self._columns = columns
+        self._listed: dict[str, Sequence[Any]] = {}
+        self._row = 0
+
+    def of(self, row: int) -> _Figures:
+        """Itself, with the figures of this row."""
+        self._row = row
+        return self
+
+    def __getitem__(self, name: str) -> Any:
+        listed = self._listed.get(name)
+        if listed is None:
+            listed = self._listed[name] = listed_values(self._columns[name])
+        return listed[self._row]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +113,8 @@ class Form:
         read = (*self.names, *self.beside)
         if self.sentences is not None:
             return self.sentences(dict(zip(read, columns, strict=True)))
-        values = zip(*columns, strict=True) if columns else iter([()] * count)
-        words = [wording(dict(zip(read, each))) for each in values]  # noqa: B905  # columns have the form's length
+        figures = _Figures(dict(zip(read, columns, strict=True)))
+        words = [wording(figures.of(row)) for row in range(count)]
         return [each.summary for each in words], [each.caveats for each in words]
 
     def unworded(self, strength: float, values: Sequence[Any]) -> Evidence:
@@ -192,10 +218,12 @@ def evidence_columns(
     figures: Sequence[Figure],
     wording: Wording | Words,
     beside: Sequence[Figure] = (),
+    sentences: Sentences | None = None,
 ) -> list[EvidenceColumns]:
     """Evidence of a `pepscope.results.finding.Finding` on the connections `rows`: a form for each set of known figures.
 
-    Figures have a value for each of the rows. `wording` may be the words themselves where all have the same.
+    Figures have a value for each of the rows. `wording` may be the words themselves where all have the same;
+    `sentences` makes the words of many connections at once.
     """
     said = wording if isinstance(wording, Words) else None
     made = None if isinstance(wording, Words) else wording
@@ -204,7 +232,7 @@ def evidence_columns(
         chosen = [figure for figure in figures if figure.name in names]
         form = Form(
             method, finding.row.outcome, finding, tuple(figure.name for figure in chosen), said.caveats if said else (),
-            said.summary if said else None, made, tuple(figure.name for figure in beside),
+            said.summary if said else None, made, tuple(figure.name for figure in beside), sentences,
         )  # fmt: skip
         values = tuple(_column(figure.values, places) for figure in (*chosen, *beside))
         kept.append(EvidenceColumns(form, rows[places], strength[places], values))

@@ -8,8 +8,7 @@ from __future__ import annotations
 import zlib
 from array import array
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -157,23 +156,24 @@ class EvidenceTable:
         """One piece of what was found on a connection."""
         return self.forms(row)[place].evidence(self.strengths(row)[place], self._values(row)[place])
 
-    def summaries(self, items: Mapping[int, int]) -> dict[int, str]:
-        """What one piece of evidence says on each of some connections: of each its place among the connection's."""
-        by_block: dict[int, dict[int, int]] = defaultdict(dict)
+    def summaries(self, rows: Int64Array, items: Int64Array) -> dict[int, str]:
+        """What one piece of evidence says on each connection of some rows: of each its place among the connection's."""
         self._pack()
-        for row, item in items.items():
-            block = bisect_right(self._packed_until, row)
-            by_block[block][row - self.begin(block)] = item
+        of_rows = np.searchsorted(np.asarray(self._packed_until), rows, side="right")
         said: dict[int, str] = {}
-        for block, wanted in by_block.items():
-            begin = self.begin(block)
-            passed = [0] * (self._packed_until[block] - begin)
-            for rows, columns in self._content(block):
-                for place, row in enumerate(rows):
-                    item, passed[row] = passed[row], passed[row] + 1
-                    if wanted.get(row) == item:
-                        form = self._forms[self._form[self._ends[begin + row] + item]]
-                        said[begin + row] = form.words([column[place] for column in columns]).summary
+        for block in np.unique(of_rows).tolist():
+            chosen = of_rows == block
+            begin, (ends, parts) = self.begin(block), self.parts(block)
+            row_of = np.full(int(ends[-1]), -1)
+            row_of[ends[rows[chosen] - begin] + items[chosen]] = rows[chosen]
+            for part in parts:
+                own = row_of[part.places]
+                wanted = np.flatnonzero(own >= 0)
+                if len(wanted):
+                    is_all, places = len(wanted) == len(own), wanted.tolist()
+                    columns = part.columns if is_all else [[each[at] for at in places] for each in part.columns]
+                    sentences, _ = part.form.said(len(wanted), columns)
+                    said |= zip(own[wanted].tolist(), sentences, strict=True)
         return said
 
     def block_of(self, row: int) -> int:

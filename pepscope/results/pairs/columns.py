@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -114,11 +114,14 @@ class PairColumns:
     stretch: StretchColumns
     evidence: EvidenceTable
 
-    def reasons(self, rows: Iterable[int]) -> list[str]:
+    def reasons(self, rows: Sequence[int]) -> list[str]:
         """Why these pairs have their verdicts."""
-        chosen = list(rows)
-        leading = self.evidence.summaries({row: item for row in chosen if (item := self.reason_item[row]) != OWN})
-        return [self.reason_with(row, leading.get(row, "")) for row in chosen]
+        chosen = np.asarray(rows, np.int64)
+        items = np.asarray(self.reason_item, np.int64)[chosen]
+        leading = self.evidence.summaries(chosen[items != OWN], items[items != OWN])
+        ascending, which = np.unique(chosen, return_inverse=True)
+        made = self.reasons_with(ascending, [leading.get(row, "") for row in ascending.tolist()])
+        return [made[place] for place in which.tolist()]
 
     def reason(self, row: int) -> str:
         """Why a pair has its verdict."""
