@@ -20,6 +20,7 @@ __all__ = [
     "Constraints",
     "ControlAcknowledgement",
     "FlowEnds",
+    "FlowRows",
     "FlowTimes",
     "HostTicks",
     "LivePath",
@@ -50,6 +51,7 @@ __all__ = [
     "common_packets",
     "compare_payload",
     "compare_payloads",
+    "compared_segments",
     "connection_exchanges",
     "copy_with_comments",
     "data_ranges",
@@ -66,8 +68,10 @@ __all__ = [
     "first_arrivals",
     "first_copies",
     "first_flagged",
+    "first_flagged_packets",
     "flow_ends",
     "flow_numbers",
+    "flow_rows",
     "flow_times",
     "frames_of_connections",
     "header_kinds",
@@ -93,6 +97,7 @@ __all__ = [
     "sender_leads",
     "simulate",
     "sketch",
+    "soonest_acknowledgements",
     "strongest",
     "time_texts",
     "timestamp_steps",
@@ -640,6 +645,65 @@ def acknowledging_rows(packets: PacketColumns, direction: int) -> npt.NDArray[np
 def first_flagged(packets: PacketColumns, direction: int, flags: int) -> int | None:
     """The first packet of a direction that bears any of these flags."""
 
+@final
+class FlowRows:
+    """Packets that show where a flow's data begin and end, and how far they were acknowledged; None where there are
+    none.
+
+    `opening` carries the stream's first byte, or without it the first data, `opening_bytes` of payload. The new ones
+    lie beyond all before, or fill a hole. `last_acknowledging` acknowledges most of the data: `acknowledged_bytes`.
+    """
+
+    opening: Final[int | None]
+    opening_bytes: Final[int]
+    first_data: Final[int | None]
+    last_data: Final[int | None]
+    first_new: Final[int | None]
+    last_new: Final[int | None]
+    last_acknowledging: Final[int | None]
+    acknowledged_bytes: Final[int]
+
+def flow_rows(packets: Sequence[PacketColumns], directions: Sequence[int]) -> list[FlowRows]:
+    """Where the data of each of many flows begin and end in a capture, and what acknowledges most of them."""
+
+def first_flagged_packets(
+    packets: Sequence[PacketColumns], direction: int, flags: int
+) -> list[tuple[int, Packet] | None]:
+    """The first packet of a direction that bears any of these flags, of many connections: its row and itself."""
+
+def soonest_acknowledgements(
+    senders: Sequence[PacketColumns],
+    receivers: Sequence[PacketColumns],
+    directions: Sequence[int],
+    shifts: Sequence[int],
+    lines: Sequence[Sequence[tuple[int, int, float, float]] | None],
+    raised_ns: Sequence[float],
+    most: int,
+) -> list[list[tuple[int, int, float, int | None]]]:
+    """Acknowledgements at the senders of many flows that came soonest behind the arrival of their data, or before it,
+    at most so many of each flow, the soonest first, spread over all.
+
+    Of each its row, how far it acknowledges, by how many seconds it came before its data (negative: behind), and the
+    receiver's row that brought the last of these. Times at the receiver are brought onto the sender's clock by `lines`
+    (see `receiver_times_s`; None: both ends start together), raised by so much.
+    """
+
+def compared_segments(
+    clients: Sequence[PacketColumns],
+    servers: Sequence[PacketColumns],
+    shifts: Sequence[Sequence[int | None]],
+    order: int,
+    looked_at: int,
+    most: int,
+) -> list[list[tuple[int, tuple[int, Packet], tuple[int, Packet]]]]:
+    """Arrived data segments of many connections, at most `most` of each: direction, the packet that held the first byte
+    when it left with its row, and the one that arrived.
+
+    `order`: 0 those with fewest changes first, 1 with most, 2 the same without those that did not change (see
+    `least_changed`). `shifts` up and down, added to a receiver's offset, give the sender's; None where the streams are
+    not aligned. Of each direction `looked_at` segments are compared, evenly spread.
+    """
+
 def receiver_times_s(
     time_ns: npt.NDArray[np.int64],
     is_up: bool,
@@ -1001,6 +1065,11 @@ class Capture:
 
     def packet_columns(self, index: int) -> PacketColumns:
         """The packets of a connection."""
+
+    def frames_at(
+        self, indices: Sequence[int], rows: Sequence[Sequence[int]]
+    ) -> list[tuple[tuple[int, int] | None, list[int]]]:
+        """The first and the last frame of some connections (None without packets), and those of some rows of each."""
 
     def frame_numbers(self, index: int) -> npt.NDArray[np.int64]:
         """Frame number of each packet of a connection, from 1."""

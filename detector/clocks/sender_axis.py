@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,7 +52,13 @@ def sender_axis(
     origin, start = (firsts[0], firsts[-1]) if firsts else (0, 0)
     if sender is None or receiver is None or not clock.pieces:
         return SenderAxis(direction, origin, start, None, 0.0)
+    return SenderAxis(direction, origin, start, clock, raised_ns(clock, direction))
+
+
+def raised_ns(clock: ClockRelation, direction: Direction) -> float:
+    """What is added to a clock relation that does not fit, so that data in `direction` just allow it; 0 to others."""
+    if clock.separable or not clock.pieces:
+        return 0.0
     piece: ClockPiece = clock.pieces[0]
     allowed = piece.high_ns if direction is Direction.UP else piece.low_ns
-    touching = not clock.separable and np.isfinite(allowed)
-    return SenderAxis(direction, origin, start, clock, allowed - piece.offset_ns if touching else 0.0)
+    return allowed - piece.offset_ns if math.isfinite(allowed) else 0.0

@@ -234,6 +234,13 @@ class Capture:
         """
         return self._core.frame_numbers(connection_id)
 
+    def frames_at(
+        self, connection_ids: Sequence[int], rows: Sequence[Sequence[int]]
+    ) -> list[tuple[tuple[int, int] | None, list[int]]]:
+        """The first and the last frame of some connections (None without packets), and those of some rows of the
+        packets of each, counted as in `frame_numbers`."""
+        return self._core.frames_at(connection_ids, rows)
+
     def located(self, frame_number: int) -> tuple[str, int]:
         """The file that holds a frame, and the frame's number in it."""
         place = 0

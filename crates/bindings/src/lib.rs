@@ -22,6 +22,7 @@ mod pair_segments;
 mod payload;
 mod payload_fingerprints;
 mod plug_ins;
+mod pointed;
 mod read;
 mod record;
 mod references;
@@ -84,6 +85,8 @@ mod _core {
     use crate::payload_fingerprints::{fingerprints, sketch, vote, voted_shifts};
     #[pymodule_export]
     use crate::plug_ins::{ControlAcknowledgement, SimulatedPacket};
+    #[pymodule_export]
+    use crate::pointed::{compared_segments, first_flagged_packets, flow_rows, soonest_acknowledgements, FlowRows};
     #[pymodule_export]
     use crate::read::begins_like_capture;
     #[pymodule_export]

@@ -91,7 +91,7 @@ macro_rules! packet_columns {
             $($name: $element,)*
         }
 
-        fn packet(columns: Packets<'_>, row: usize) -> Option<Packet> {
+        pub(crate) fn packet(columns: Packets<'_>, row: usize) -> Option<Packet> {
             Some(Packet { $($name: *columns.$name.get(row)?,)* })
         }
 

@@ -1,5 +1,9 @@
 //! Which packets of a connection show something best.
 
+pub mod compared_segments;
+pub mod flow_rows;
+pub mod soonest_acknowledgements;
+
 use crate::ascending::Ascending;
 use crate::flows::byte_times::NEVER;
 use crate::flows::staircase::ByteRanges;

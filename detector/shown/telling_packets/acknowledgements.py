@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from detector.clocks.clouds import larger
-from detector.clocks.sender_axis import SenderAxis, sender_axis
+from detector.clocks.relation import ClockRelation
+from detector.clocks.sender_axis import SenderAxis, raised_ns, sender_axis
 from detector.pair import Vantage
 from detector.shown.telling_packets.rows import acknowledging_rows, first_copies, row_of_byte
 from detector.shown.telling_packets.telling import Scene, Telling, counted, duration, strongest
@@ -89,21 +92,16 @@ class _Held:
 
 
 def _held(scene: Scene) -> _Held | None:
-    clock = scene.clock
-    flow = larger(clock.clouds)
-    direction = scene.direction or (None if flow is None else flow.direction)
-    if direction is None:
-        return None
-    sender, receiver = scene.pair.sender(direction), scene.pair.receiver(direction)
-    if sender is None or receiver is None or direction not in scene.pair.alignment:
+    flow = _flow(scene)
+    if flow is None:
         return None
     # Several findings on a connection ask for the same.
-    kept = scene.observed.kept.get((_Held, direction))
+    kept = scene.observed.kept.get((_Held, flow.direction))
     if isinstance(kept, _Held):
         return kept
-    axis = sender_axis(sender, receiver, clock, direction)
-    held = _Held(direction, sender, receiver, scene.pair.receiver_shift(direction), axis)
-    scene.observed.kept[_Held, direction] = held
+    axis = sender_axis(flow.sender, flow.receiver, flow.clock, flow.direction)
+    held = _Held(flow.direction, flow.sender, flow.receiver, flow.shift, axis)
+    scene.observed.kept[_Held, flow.direction] = held
     return held
 
 
@@ -112,7 +110,7 @@ def before_data(scene: Scene) -> list[Telling]:
 
     Where only both directions together contradict every clock, those that come soonest behind their data.
     """
-    return _ordered(scene, by_bytes=False) or behind_data(scene)
+    return _ordered(scene, by_bytes=False) or behind_data([scene])[0]
 
 
 def most_ahead(scene: Scene) -> list[Telling]:
@@ -139,22 +137,50 @@ def _early(held: _Held, place: int) -> list[Telling]:
     )
 
 
-def behind_data(scene: Scene) -> list[Telling]:
+def behind_data(scenes: Sequence[Scene]) -> list[list[Telling]]:
     """Acknowledgements that came soonest behind the arrival of their data."""
-    held = _held(scene)
-    if held is None:
-        return []
-    made = []
-    for place in strongest(held.early_s, scene.most):
-        gap_s = -float(held.early_s[place])
-        total = counted(int(held.acknowledged[place]), "byte")
-        when = f"{duration(gap_s)} after" if gap_s >= 0 else f"{duration(-gap_s)} before"
-        made += held.pointed(
-            place,
-            f"acknowledges {total}, {when} the last of them reached the receiver",
-            f"brings the last of {total} to the receiver",
-        )
+    made: list[list[Telling]] = [[] for _ in scenes]
+    asked = [(place, flow) for place, scene in enumerate(scenes) if (flow := _flow(scene)) is not None]
+    found = _core.soonest_acknowledgements(
+        [flow.sender.packets for _, flow in asked],
+        [flow.receiver.packets for _, flow in asked],
+        [flow.direction for _, flow in asked],
+        [flow.shift for _, flow in asked],
+        [flow.clock.lines if flow.clock.pieces else None for _, flow in asked],
+        [raised_ns(flow.clock, flow.direction) for _, flow in asked],
+        max([scene.most for scene in scenes], default=0),
+    )
+    for (place, flow), soonest in zip(asked, found, strict=True):
+        for row, acknowledged, early_s, brought in soonest:
+            total = counted(acknowledged, "byte")
+            when = f"{duration(-early_s)} after" if early_s <= 0 else f"{duration(early_s)} before"
+            shows = f"acknowledges {total}, {when} the last of them reached the receiver"
+            made[place].append(Telling(flow.sender, row, shows))
+            if brought is not None:
+                made[place].append(Telling(flow.receiver, brought, f"brings the last of {total} to the receiver"))
     return made
+
+
+class _Flow(NamedTuple):
+    """The data of which a finding speaks, or of the larger flow, at both ends."""
+
+    direction: Direction
+    sender: Vantage
+    receiver: Vantage
+    shift: int
+    clock: ClockRelation
+
+
+def _flow(scene: Scene) -> _Flow | None:
+    clock = scene.clock
+    most = larger(clock.clouds)
+    direction = scene.direction or (None if most is None else most.direction)
+    if direction is None or direction not in scene.pair.alignment:
+        return None
+    sender, receiver = scene.pair.sender(direction), scene.pair.receiver(direction)
+    if sender is None or receiver is None:
+        return None
+    return _Flow(direction, sender, receiver, scene.pair.receiver_shift(direction), clock)
 
 
 def before_receivers_own(scene: Scene) -> list[Telling]:

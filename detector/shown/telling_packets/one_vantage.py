@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from detector.pair import Vantage
 from detector.shown.telling_packets.acknowledgements import round_trips
 from detector.shown.telling_packets.openings_and_ends import opened_by
-from detector.shown.telling_packets.rows import data_rows, row_of_byte
+from detector.shown.telling_packets.rows import flow_rows, row_of_byte
 from detector.shown.telling_packets.telling import Scene, Telling, duration, spread
 from detector.streams.window_course import bulk_direction
 from pepscope.captures.packets import Direction, PacketColumns
@@ -79,14 +81,15 @@ def _signatures(packets: PacketColumns, shift: dict[Direction, int]) -> list[tup
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def bulk(scene: Scene) -> list[Telling]:
+def bulk(scenes: Sequence[Scene]) -> list[list[Telling]]:
     """The first and the last data of the larger direction, at each vantage point."""
-    direction = bulk_direction(scene.pair)
-    made = []
-    for vantage in scene.pair.vantages:
-        rows = vantage.derived(data_rows, direction)
-        made += [
-            Telling(vantage, int(row), f"carries {what} of the larger stream")
-            for row, what in zip(spread(rows, 2).tolist(), ("the first data", "the last data"), strict=False)
-        ]
+    made: list[list[Telling]] = [[] for _ in scenes]
+    for side in (0, 1):
+        seen = [vantages[side] if side < len(vantages := scene.pair.vantages) else None for scene in scenes]
+        directions = [bulk_direction(scene.pair) for scene in scenes]
+        for place, vantage, rows in flow_rows(seen, directions):
+            if rows.first_data is not None and rows.last_data is not None:
+                made[place].append(Telling(vantage, rows.first_data, "carries the first data of the larger stream"))
+                if rows.last_data != rows.first_data:
+                    made[place].append(Telling(vantage, rows.last_data, "carries the last data of the larger stream"))
     return made

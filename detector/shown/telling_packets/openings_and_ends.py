@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 
 from detector.methods.teardown import find_abort
 from detector.pair import Vantage
 from detector.shown.telling_packets.rows import acknowledging_rows, first_flagged, flag_rows
 from detector.shown.telling_packets.telling import Scene, Telling, counted
+from pepscope import _core
 from pepscope._core import Packet
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Mark, TcpFlag
@@ -18,19 +19,29 @@ _HAS_TIMESTAMPS = int(Mark.HAS_TIMESTAMPS)
 _END = {Direction.UP: "client", Direction.DOWN: "server"}
 
 
-def handshake(scene: Scene) -> list[Telling]:
+def handshake(scenes: Sequence[Scene]) -> list[list[Telling]]:
     """SYN and SYN-ACK as they left and as they arrived."""
-    return [telling for direction in DIRECTIONS for telling in _opening(scene, direction)]
+    made: list[list[Telling]] = [[] for _ in scenes]
+    for direction in DIRECTIONS:
+        for vantages, what in (
+            ([scene.pair.sender(direction) for scene in scenes], "leaves"),
+            ([scene.pair.receiver(direction) for scene in scenes], "arrives"),
+        ):
+            begins = f"is the {_SEGMENT[direction]} as it {what}: "
+            for place, vantage, row, syn in _first_flagged(vantages, direction, _SYN):
+                made[place].append(Telling(vantage, row, begins + _fields(syn)))
+    return made
 
 
-def _opening(scene: Scene, direction: Direction) -> Iterable[Telling]:
-    for vantage, what in ((scene.pair.sender(direction), "leaves"), (scene.pair.receiver(direction), "arrives")):
-        if vantage is None:
-            continue
-        row = first_flagged(vantage.packets, direction, _SYN)
-        if row is not None:
-            shows = f"is the {_SEGMENT[direction]} as it {what}: {_fields(vantage.packets.packet(row))}"
-            yield Telling(vantage, row, shows)
+def _first_flagged(
+    vantages: Sequence[Vantage | None], direction: Direction, flags: int
+) -> Iterator[tuple[int, Vantage, int, Packet]]:
+    """The first packet of a direction that bears any of these flags, of each vantage that has one, with its place."""
+    there = [(place, vantage) for place, vantage in enumerate(vantages) if vantage is not None]
+    found = _core.first_flagged_packets([vantage.packets for _, vantage in there], direction, flags)
+    for (place, vantage), first in zip(there, found, strict=True):
+        if first is not None:
+            yield place, vantage, *first
 
 
 def _fields(packet: Packet) -> str:
@@ -63,21 +74,21 @@ def opened_by(vantage: Vantage) -> list[Telling]:
     return made
 
 
-def ends_of_streams(scene: Scene) -> list[Telling]:
+def ends_of_streams(scenes: Sequence[Scene]) -> list[list[Telling]]:
     """The FINs of the direction of which the finding speaks, or of both: where they left and where they arrived."""
-    directions = DIRECTIONS if scene.direction is None else (scene.direction,)
-    made = []
-    for direction in directions:
-        for vantage, what in (
-            (scene.pair.receiver(direction), "is the first FIN of the {} that arrives"),
-            (scene.pair.sender(direction), "is the first FIN that the {} sends"),
+    made: list[list[Telling]] = [[] for _ in scenes]
+    for direction in DIRECTIONS:
+        asked = [(place, scene.pair) for place, scene in enumerate(scenes) if scene.direction in (None, direction)]
+        for vantages, what in (
+            (
+                [pair.receiver(direction) for _, pair in asked],
+                f"is the first FIN of the {_END[direction]} that arrives",
+            ),
+            ([pair.sender(direction) for _, pair in asked], f"is the first FIN that the {_END[direction]} sends"),
         ):
-            row = None if vantage is None else first_flagged(vantage.packets, direction, _FIN)
-            if vantage is not None and row is not None:
-                fin = vantage.packets.packet(row)
-                end = fin.sequence_offset + fin.payload_bytes
-                behind = f", behind {counted(end, 'byte')}"
-                made.append(Telling(vantage, row, what.format(_END[direction]) + behind))
+            for place, vantage, row, fin in _first_flagged(vantages, direction, _FIN):
+                before = counted(fin.sequence_offset + fin.payload_bytes, "byte")
+                made[asked[place][0]].append(Telling(vantage, row, f"{what}, behind {before}"))
     return made
 
 

@@ -15,7 +15,7 @@ from detector.shown.telling_packets.exchanges import (
     fastest_exchanges,
     fastest_handshakes,
 )
-from detector.shown.telling_packets.naming import PacketNames, named_packets
+from detector.shown.telling_packets.naming import Asked, PacketNames, was_judged_as_seen
 from detector.shown.telling_packets.observing import Connections, Observed
 from detector.shown.telling_packets.references import fastest_references
 from pepscope.captures.capture import Capture
@@ -135,10 +135,11 @@ class _Naming:
         # A capture between the ends has evidence for either side, the client's first.
         by_exchanges = partial(self._by_exchanges, place, observed, iter(self._sides))
         others = dict.fromkeys(BY_EXCHANGES, by_exchanges)
-        vantages, evidence = self._results.vantages(place), self._results.unworded_evidence(place)
-        made = named_packets(self._names, vantages, evidence, observed, self._moments, others)
-        if made is not None:
-            self._results.add_packets(place, made)
+        if not was_judged_as_seen(self._results.vantages(place), observed):
+            return None
+        asked = Asked(self._results.unworded_evidence(place), observed, others)
+        (made,) = self._names.named([asked], self._moments)
+        self._results.add_packets(place, made)
         return made
 
     def _by_exchanges(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
 from detector.pair import Vantage
@@ -44,6 +46,16 @@ def pure_acknowledgements(packets: PacketColumns, direction: Direction) -> Int64
         & ((packets.flags & _SPECIAL) == 0)
         & (packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT)
     )
+
+
+def flow_rows(
+    vantages: Sequence[Vantage | None], directions: Sequence[Direction]
+) -> Iterator[tuple[int, Vantage, _core.FlowRows]]:
+    """Where the data of a direction begin and end at each vantage that there is, with its place."""
+    there = [(place, vantage) for place, vantage in enumerate(vantages) if vantage is not None]
+    packets = [vantage.packets for _, vantage in there]
+    found = _core.flow_rows(packets, [directions[place] for place, _ in there])
+    return ((place, vantage, rows) for (place, vantage), rows in zip(there, found, strict=True))
 
 
 def row_of_byte(vantage: Vantage, direction: Direction, offset: int) -> int | None:

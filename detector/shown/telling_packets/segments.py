@@ -2,103 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
+from collections.abc import Sequence
 
 import numpy as np
 
-from detector.pair import Vantage
+from detector.pair import Pair, Vantage
 from detector.shown.telling_packets.rows import data_rows, pure_acknowledgements
 from detector.shown.telling_packets.telling import Scene, Telling, counted, spread
 from pepscope import _core
 from pepscope._core import Packet
 from pepscope.captures.direction import DIRECTIONS
-from pepscope.captures.packets import BoolArray, Direction, Int64Array, Mark
+from pepscope.captures.packets import Direction, Mark
 
 #: Arrived segments that are held against what left.
-_COMPARED = 256
+_LOOKED_AT = 256
 
+_UP = int(Direction.UP)
 _HAS_TIMESTAMPS = int(Mark.HAS_TIMESTAMPS)
 
 
-def same(scene: Scene) -> list[Telling]:
+def same(scenes: Sequence[Scene]) -> list[list[Telling]]:
     """Data segments that arrive as they left, or, where a middlebox rewrites all of them, with fewest changes."""
-    return _pointed(scene, _compared(scene), lambda changes: changes)
+    return _compared(scenes, _FEWEST_CHANGES)
 
 
-def other(scene: Scene) -> list[Telling]:
+def other(scenes: Sequence[Scene]) -> list[list[Telling]]:
     """Data segments that arrive with other fields than those with which their bytes left."""
-    compared = [each.of(each.changes > 0) for each in _compared(scene)]
-    return _pointed(scene, compared, np.negative)
+    return _compared(scenes, _MOST_OF_CHANGED)
 
 
-def either(scene: Scene) -> list[Telling]:
+def either(scenes: Sequence[Scene]) -> list[list[Telling]]:
     """Data segments that arrive, those with most changes first."""
-    return _pointed(scene, _compared(scene), np.negative)
+    return _compared(scenes, _MOST_CHANGES)
 
 
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """Arrived data segments of one direction, each with the one that held its first byte when it left.
-
-    `arrived` are rows at the receiver, ascending, `left` rows at the emitter: of several copies the one with the fewest
-    fields that changed, and `changes` are so many.
-    """
-
-    emitter: Vantage
-    receiver: Vantage
-    shift: int
-    arrived: Int64Array
-    left: Int64Array
-    changes: Int64Array
-
-    def of(self, chosen: BoolArray) -> _Compared:
-        """Some of them."""
-        rows = self.arrived[chosen], self.left[chosen], self.changes[chosen]
-        return _Compared(self.emitter, self.receiver, self.shift, *rows)
-
-    def pointed(self, place: int) -> list[Telling]:
-        """A segment as it left and as it arrived, in words."""
-        left, row = int(self.left[place]), int(self.arrived[place])
-        sent, came = self.emitter.packets.packet(left), self.receiver.packets.packet(row)
-        first = came.sequence_offset + self.shift
-        begin = f"bytes {first:,} to {first + came.payload_bytes:,}"
-        changes = _differences(sent, came, self.shift)
-        if changes:
-            arrived = f"arrives with {begin} and {', '.join([now for _, now in changes])}"
-            before = f"leaves with byte {first:,} and {', '.join([was for was, _ in changes])}"
-        else:
-            arrived, before = f"arrives as it left, with {begin}: {_fields(came)}", f"leaves with {begin}"
-        return [Telling(self.emitter, left, before), Telling(self.receiver, row, arrived)]
+#: Which segments stand first: the orders of `pepscope._core.compared_segments`.
+_FEWEST_CHANGES, _MOST_CHANGES, _MOST_OF_CHANGED = range(3)
 
 
-def _compared(scene: Scene) -> list[_Compared]:
-    compared = (_segments(scene, direction) for direction in DIRECTIONS)
-    return [each for each in compared if each is not None]
+def _compared(scenes: Sequence[Scene], order: int) -> list[list[Telling]]:
+    """Arrived data segments, each beside the one that held its first byte when it left: of several copies the one with
+    the fewest fields that changed. None where a vantage is missing."""
+    made: list[list[Telling]] = [[] for _ in scenes]
+    both = [
+        (place, pair, client, server)
+        for place, pair in enumerate(scene.pair for scene in scenes)
+        if (client := pair.client_side) is not None and (server := pair.server_side) is not None
+    ]
+    shifts = [[_shift(pair, way) for way in DIRECTIONS] for _, pair, _, _ in both]
+    clients, servers = [client.packets for _, _, client, _ in both], [server.packets for *_, server in both]
+    most = max([scene.most for scene in scenes], default=0)
+    found = _core.compared_segments(clients, servers, shifts, order, _LOOKED_AT, most)
+    for (place, _, client, server), shift, segments in zip(both, shifts, found, strict=True):
+        for way, (left, sent), (row, came) in segments:
+            emitter, receiver = (client, server) if way == _UP else (server, client)
+            before, arrived = _in_words(sent, came, shift[way] or 0)
+            made[place] += [Telling(emitter, left, before), Telling(receiver, row, arrived)]
+    return made
 
 
-def _pointed(scene: Scene, compared: Sequence[_Compared], rank: Callable[[Int64Array], Int64Array]) -> list[Telling]:
-    """The first of the segments of all directions by the rank of their changes."""
-    ranked = list[tuple[int, _Compared, int]]()
-    for each in compared:
-        ranks = rank(each.changes)
-        first = np.argsort(ranks, kind="stable")[: scene.most]
-        ranked += [(value, each, place) for value, place in zip(ranks[first].tolist(), first.tolist(), strict=True)]
-    ranked.sort(key=itemgetter(0))
-    return [telling for _, each, place in ranked[: scene.most] for telling in each.pointed(place)]
+def _shift(pair: Pair, direction: Direction) -> int | None:
+    return pair.receiver_shift(direction) if direction in pair.alignment else None
 
 
-def _segments(scene: Scene, direction: Direction) -> _Compared | None:
-    """Arrived data segments with those that held their first byte when they left; None where a vantage is missing."""
-    emitter, receiver = scene.pair.sender(direction), scene.pair.receiver(direction)
-    if emitter is None or receiver is None or direction not in scene.pair.alignment:
-        return None
-    shift = scene.pair.receiver_shift(direction)
-    places = spread(receiver.derived(data_rows, direction), _COMPARED)
-    return _Compared(
-        emitter, receiver, shift, *_core.least_changed(direction, emitter.packets, receiver.packets, shift, places)
-    )
+def _in_words(sent: Packet, came: Packet, shift: int) -> tuple[str, str]:
+    """A segment as it left and as it arrived."""
+    first = came.sequence_offset + shift
+    begin = f"bytes {first:,} to {first + came.payload_bytes:,}"
+    changes = _differences(sent, came, shift)
+    if changes:
+        return (
+            f"leaves with byte {first:,} and {', '.join([was for was, _ in changes])}",
+            f"arrives with {begin} and {', '.join([now for _, now in changes])}",
+        )
+    return f"leaves with {begin}", f"arrives as it left, with {begin}: {_fields(came)}"
 
 
 def _differences(sent: Packet, came: Packet, shift: int) -> list[tuple[str, str]]:
@@ -164,9 +141,17 @@ def around_change(scene: Scene) -> list[Telling]:
     direction, byte = scene.direction, scene.evidence.numbers.get("from_byte")
     if direction is None or not isinstance(byte, int):
         return []
-    segments = _segments(scene, direction)
-    if segments is None:
+    emitter, receiver = scene.pair.sender(direction), scene.pair.receiver(direction)
+    if emitter is None or receiver is None or direction not in scene.pair.alignment:
         return []
-    is_behind = segments.receiver.packets.sequence_offset[segments.arrived] + segments.shift >= byte
+    shift = scene.pair.receiver_shift(direction)
+    looked_at = spread(receiver.derived(data_rows, direction), _LOOKED_AT)
+    arrived, left, _ = _core.least_changed(direction, emitter.packets, receiver.packets, shift, looked_at)
+    is_behind = receiver.packets.sequence_offset[arrived] + shift >= byte
     before, behind = np.flatnonzero(~is_behind)[-1:], np.flatnonzero(is_behind)[: scene.most - 1]
-    return [telling for place in (*before.tolist(), *behind.tolist()) for telling in segments.pointed(place)]
+    made = []
+    for place in (*before.tolist(), *behind.tolist()):
+        sent_row, row = int(left[place]), int(arrived[place])
+        sent, came = _in_words(emitter.packets.packet(sent_row), receiver.packets.packet(row), shift)
+        made += [Telling(emitter, sent_row, sent), Telling(receiver, row, came)]
+    return made

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from detector.pair import Vantage
 from detector.shown.telling_packets.openings_and_ends import opened_by
-from detector.shown.telling_packets.rows import data_rows, row_of_byte
+from detector.shown.telling_packets.rows import data_rows, flow_rows, row_of_byte
 from detector.shown.telling_packets.telling import Scene, Telling, counted
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, PayloadSample
@@ -12,34 +14,35 @@ from pepscope.captures.packets import Direction, PayloadSample
 _STREAM = {Direction.UP: "the client's stream", Direction.DOWN: "the server's stream"}
 
 
-def first_bytes(scene: Scene) -> list[Telling]:
+def first_bytes(scenes: Sequence[Scene]) -> list[list[Telling]]:
     """The packets that begin the streams at both ends: request and answer, or what stands in their place."""
-    directions = DIRECTIONS if scene.direction is None else (scene.direction,)
-    return [telling for direction in directions for telling in _carrying(scene, direction, 0)]
+    return _beginnings(scenes, [DIRECTIONS if scene.direction is None else (scene.direction,) for scene in scenes])
 
 
-def first_answer(scene: Scene) -> list[Telling]:
+def first_answer(scenes: Sequence[Scene]) -> list[list[Telling]]:
     """The packets that begin the server's stream at both ends."""
-    return _carrying(scene, Direction.DOWN, 0)
+    return _beginnings(scenes, [(Direction.DOWN,)] * len(scenes))
 
 
-def first_request(scene: Scene) -> list[Telling]:
+def first_request(scenes: Sequence[Scene]) -> list[list[Telling]]:
     """The packets that begin the client's stream at both ends."""
-    return _carrying(scene, Direction.UP, 0)
+    return _beginnings(scenes, [(Direction.UP,)] * len(scenes))
 
 
-def _carrying(scene: Scene, direction: Direction, offset: int) -> list[Telling]:
-    made = []
-    for vantage, what in ((scene.pair.sender(direction), "leaves"), (scene.pair.receiver(direction), "arrives")):
-        if vantage is None:
-            continue
-        row = row_of_byte(vantage, direction, offset)
-        if row is None:
-            row = next(iter(vantage.derived(data_rows, direction).tolist()), None)
-        if row is not None:
-            size = counted(int(vantage.packets.payload_bytes[row]), "byte")
-            begins = f"byte {offset:,} of {_STREAM[direction]}" if offset else f"the beginning of {_STREAM[direction]}"
-            made.append(Telling(vantage, row, f"{what} with {begins}, in {size}"))
+def _beginnings(scenes: Sequence[Scene], asked: Sequence[Sequence[Direction]]) -> list[list[Telling]]:
+    """The packets that begin the asked streams of each connection."""
+    made: list[list[Telling]] = [[] for _ in scenes]
+    for direction in DIRECTIONS:
+        pairs = [scene.pair if direction in ways else None for scene, ways in zip(scenes, asked, strict=True)]
+        for seen, what in (
+            ([None if pair is None else pair.sender(direction) for pair in pairs], "leaves"),
+            ([None if pair is None else pair.receiver(direction) for pair in pairs], "arrives"),
+        ):
+            begins = f"{what} with the beginning of {_STREAM[direction]}, in "
+            for place, vantage, rows in flow_rows(seen, [direction] * len(seen)):
+                if rows.opening is not None:
+                    shows = begins + counted(rows.opening_bytes, "byte")
+                    made[place].append(Telling(vantage, rows.opening, shows))
     return made
 
 
@@ -61,7 +64,7 @@ def differing_bytes(scene: Scene) -> list[Telling]:
             if row is not None:
                 shows = f"carries byte {offset:,} of {_STREAM[direction]}, which differs at the other end"
                 made.append(Telling(vantage, row, shows))
-    return made or first_bytes(scene)
+    return made or first_bytes([scene])[0]
 
 
 def _first_difference(client: PayloadSample, server: PayloadSample, shift: int) -> int | None:

@@ -59,8 +59,16 @@ class Scene(Struct, frozen=True):
         return Direction[named.upper()] if isinstance(named, str) else None
 
 
-#: Points to the packets that show a finding, the most telling first.
-Pointer = Callable[[Scene], Sequence[Telling] | Sequence[Telling | EvidencePacket]]
+#: What shows a finding on one connection, the most telling first.
+Shown = Sequence[Telling | EvidencePacket] | Sequence[Telling]
+
+#: Points to the packets that show a finding on each of some connections.
+Pointer = Callable[[Sequence[Scene]], Sequence[Shown]]
+
+
+def one_by_one(point: Callable[[Scene], Shown]) -> Pointer:
+    """A pointer of what points to the packets of one connection: for findings that are seldom, or seldom small."""
+    return lambda scenes: [point(scene) for scene in scenes]
 
 
 def strongest(score: FloatArray, most: int, least: float = -np.inf) -> list[int]:

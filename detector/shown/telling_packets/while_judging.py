@@ -8,7 +8,7 @@ from functools import partial
 from detector.clocks.relation import ClockRelation
 from detector.method import Observation
 from detector.shown.asked import AskedPackets
-from detector.shown.telling_packets.naming import PacketNames, named_packets
+from detector.shown.telling_packets.naming import Asked, PacketNames, was_judged_as_seen
 from detector.shown.telling_packets.observing import Observed
 from detector.shown.telling_packets.results import BY_EXCHANGES, can_be_named
 from detector.verdict.together import Loaded
@@ -44,22 +44,22 @@ class NamedWhileJudging:
         """
         if not self._connections:
             return
+        asked: list[tuple[int, Asked]] = []
         for each, row, place in zip(loaded, rows.tolist(), places, strict=True):
             rank = ATTENTION[table.verdict(row)]
             before = sum(self._judged[: rank + 1])
             self._judged[rank] += 1
             if before < self._connections and (place < self._connections or rank < _LAST):
-                self._add(each, table, row)
-
-    def _add(self, loaded: Loaded, table: PairTable, row: int) -> None:
-        evidence, examined = table.unworded_evidence(row), loaded.observation
-        if any(item.method in BY_EXCHANGES for item in evidence):
-            return  # groups say from which side
-        seen = Observation(loaded.pair, place=examined.place)
-        observed = Observed(examined, seen, partial(_clock, examined))
-        made = named_packets(self._names, table.vantages(row), evidence, observed, self._moments)
-        if made is not None:
-            table.add_packets(row, made)
+                evidence, examined = table.unworded_evidence(row), each.observation
+                if any(item.method in BY_EXCHANGES for item in evidence):
+                    continue  # groups say from which side
+                seen = Observation(each.pair, place=examined.place)
+                observed = Observed(examined, seen, partial(_clock, examined))
+                if was_judged_as_seen(table.vantages(row), observed):
+                    asked.append((row, Asked(evidence, observed)))
+        named = self._names.named([each for _, each in asked], self._moments)
+        for (row, _), packets in zip(asked, named, strict=True):
+            table.add_packets(row, packets)
 
 
 def _clock(observation: Observation) -> ClockRelation:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from detector.pair import Vantage
-from detector.shown.telling_packets.rows import acknowledging_rows, first_copies
+from detector.shown.telling_packets.rows import flow_rows
 from detector.shown.telling_packets.telling import Scene, Telling, counted, strongest
 from detector.streams.window_course import bulk_direction
 from pepscope.captures.packets import Direction, TcpFlag
@@ -36,17 +38,20 @@ def _least(vantage: Vantage, advertising: Direction, most: int, whose: str) -> l
     ]
 
 
-def transfer_ends(scene: Scene) -> list[Telling]:
+def transfer_ends(scenes: Sequence[Scene]) -> list[list[Telling]]:
     """When all was acknowledged to the sender, and when the last bytes reached the receiver."""
-    direction = scene.direction or bulk_direction(scene.pair)
-    sender, receiver = scene.pair.sender(direction), scene.pair.receiver(direction)
-    made = []
-    if sender is not None and len(rows := sender.derived(acknowledging_rows, direction)):
-        most = counted(int(sender.packets.acknowledgement_offset[rows[-1]]), "byte")
-        made.append(Telling(sender, int(rows[-1]), f"acknowledges the last of {most} to the sender"))
-    if receiver is not None and len(rows := receiver.derived(first_copies, direction)):
-        made += [
-            Telling(receiver, int(rows[0]), "brings the first bytes to the receiver"),
-            Telling(receiver, int(rows[-1]), "brings the last new bytes to the receiver"),
-        ]
+    made: list[list[Telling]] = [[] for _ in scenes]
+    directions = [scene.direction or bulk_direction(scene.pair) for scene in scenes]
+    flows = [(scene.pair, way) for scene, way in zip(scenes, directions, strict=True)]
+    for place, sender, rows in flow_rows([pair.sender(way) for pair, way in flows], directions):
+        if rows.last_acknowledging is not None:
+            most = counted(rows.acknowledged_bytes, "byte")
+            shows = f"acknowledges the last of {most} to the sender"
+            made[place].append(Telling(sender, rows.last_acknowledging, shows))
+    for place, receiver, rows in flow_rows([pair.receiver(way) for pair, way in flows], directions):
+        if rows.first_new is not None and rows.last_new is not None:
+            made[place] += [
+                Telling(receiver, rows.first_new, "brings the first bytes to the receiver"),
+                Telling(receiver, rows.last_new, "brings the last new bytes to the receiver"),
+            ]
     return made

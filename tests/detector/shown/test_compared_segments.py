@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import pytest
@@ -23,7 +23,7 @@ from tests.detector.vantage.test_compiled_common_packets import captured_elsewhe
 MOST = 5
 
 #: What is named first, by how many fields changed.
-ORDERS: dict[Callable[[Scene], list[Telling]], Callable[[int], int]] = {
+ORDERS: dict[Callable[[Sequence[Scene]], list[list[Telling]]], Callable[[int], int]] = {
     segments.same: lambda changes: changes,
     segments.other: lambda changes: -changes,
     segments.either: lambda changes: -changes,
@@ -70,7 +70,7 @@ def test_segments_are_those_of_the_reference(point, shape, how, seed, shift):
     wanted = sorted(expected(asked), key=lambda each: ORDERS[point](each[0]))
     if point is segments.other:
         wanted = [each for each in wanted if each[0]]
-    assert rows(point(asked)) == rows([telling for _, *both in wanted[:MOST] for telling in both])
+    assert rows(point([asked])[0]) == rows([telling for _, *both in wanted[:MOST] for telling in both])
 
 
 @settings(deadline=None, max_examples=60)
@@ -79,7 +79,7 @@ def test_words_name_as_many_fields_as_changed(shape, how, seed):
     one, two = captured_elsewhere(packets_of(shape), how, seed)
     asked = scene(vantage("client", one), vantage("server", two), 0, {})
     numbers = {(left.row, arrived.row, left.vantage.capture): number for number, left, arrived in expected(asked)}
-    told = segments.either(asked)
+    (told,) = segments.either([asked])
     for left, arrived in zip(told[::2], told[1::2], strict=True):
         named = sum(arrived.shows.count(word) for word in ("length", "IP ID", "timestamps", "TSval", "window"))
         changed = numbers[left.row, arrived.row, left.vantage.capture]
