@@ -68,18 +68,20 @@ class Context:
     """The connections that are examined together."""
 
     observations: Sequence[Observation]
+    known_sides: Sides | None = None  # where they were made before
 
     @cached_property
     def sides(self) -> Sides:
         """Those of which both ends were captured, with the summaries of both sides as columns."""
-        return Sides.of([observation.pair for observation in self.observations])
+        return self.known_sides or Sides.of([observation.pair for observation in self.observations])
 
     @cached_property
     def clocks(self) -> Sequence[ClockRelation]:
         """How the clocks of the two captures of each are related; computed when the first method asks, and known to the
         observations from then on."""
         unknown = [observation for observation in self.observations if not observation.has_clock]
-        related = relate_all([observation.pair for observation in unknown])
+        sides = self.sides if len(unknown) == len(self.observations) else None
+        related = relate_all([observation.pair for observation in unknown], sides)
         for observation, clock in zip(unknown, related, strict=True):
             observation.keep_clock(clock)
         return [observation.clock for observation in self.observations]

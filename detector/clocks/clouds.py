@@ -51,9 +51,9 @@ class FlowClouds(Struct, frozen=True):
     retransmitted_share: float
 
 
-def clouds_of(pairs: Sequence[Pair]) -> list[dict[Direction, FlowClouds]]:
+def clouds_of(pairs: Sequence[Pair], known_sides: Sides | None = None) -> list[dict[Direction, FlowClouds]]:
     """Times of the data and acknowledgements of each pair at both ends, by direction, where they can be compared."""
-    sides = Sides.of(pairs)
+    sides = known_sides or Sides.of(pairs)
     clouds: list[dict[Direction, FlowClouds]] = [{} for _ in pairs]
     for direction in DIRECTIONS:
         aligned, began = sides.aligned(direction), sides.began(direction)

@@ -40,6 +40,7 @@ from detector.clocks.step_evidence import steps_contradicted
 from detector.clocks.steps import ClockPiece, as_piece, on_client_clock, stepped, usual_steps
 from detector.options import ClockMode
 from detector.pair import Pair
+from detector.streams.sides import Sides
 from pepscope import _core
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.verdicts import FloatArray
@@ -146,9 +147,12 @@ def relate(pair: Pair) -> ClockRelation:
     return relate_all([pair])[0]
 
 
-def relate_all(pairs: Sequence[Pair]) -> list[ClockRelation]:
-    """Find the clock relations of many pairs, each in the mode that its options ask for."""
-    clouds = clouds_of(pairs)
+def relate_all(pairs: Sequence[Pair], sides: Sides | None = None) -> list[ClockRelation]:
+    """Find the clock relations of many pairs, each in the mode that its options ask for.
+
+    `sides` are those of the pairs, where they are known already.
+    """
+    clouds = clouds_of(pairs, sides)
     made: dict[int, ClockRelation] = {}
     alike: dict[tuple[ClockMode, float], list[int]] = defaultdict(list)
     for row, pair in enumerate(pairs):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from detector.pair import Vantage
 from detector.streams.summaries import Summaries
 from pepscope.results.verdicts import FloatArray
 
@@ -18,8 +15,7 @@ class FlowFigures:
     Counts and sequence numbers are exact, being below 2^53.
     """
 
-    def __init__(self, vantages: Sequence[Vantage], *names: str) -> None:
-        summaries = Summaries(vantages)
+    def __init__(self, summaries: Summaries, *names: str) -> None:
         self._of = {name: summaries.truths(name) if name in _TRUTHS else summaries.figures(name) for name in names}
 
     def __getitem__(self, name: str) -> FloatArray:

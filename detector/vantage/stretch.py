@@ -24,12 +24,14 @@ from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.pairs.stretch import APART, ONE_PLACE, UNKNOWN_HOPS, StretchRows
 
 
-def stretches_of(pairs: Sequence[Pair], places: Sequence[OnePlace | None]) -> StretchRows:
+def stretches_of(
+    pairs: Sequence[Pair], places: Sequence[OnePlace | None], known_sides: Sides | None = None
+) -> StretchRows:
     """What lies between and beyond the captures of each pair, where both hold the connection in TCP.
 
-    `places`: whether they were taken at one place.
+    `places`: whether they were taken at one place. `known_sides` are those of the pairs, where they are known already.
     """
-    sides = Sides.of(pairs)
+    sides = known_sides or Sides.of(pairs)
     if not len(sides):
         return StretchRows.unknown(len(pairs))
     rows, near, far = sides.rows, sides.client, sides.server

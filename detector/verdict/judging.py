@@ -13,6 +13,7 @@ from detector.methods import methods
 from detector.methods.content import ContentFinding, EncryptionFinding
 from detector.methods.handshake import WithoutServerFinding
 from detector.pair import Pair
+from detector.streams.sides import Sides
 from detector.vantage.not_captured import cut_options, have_cut_options, lack_packets, missing_packets
 from detector.vantage.one_place import OnePlace
 from detector.vantage.stretch import stretches_of
@@ -81,12 +82,13 @@ def judge_columns(
 ) -> Judged:
     """The same as columns. `seen` are the connections as both captures show them, where one of them was judged because
     both were taken at one of `places`."""
-    found = _found(observations)
     pairs = [observation.pair for observation in observations]
+    sides = Sides.of(pairs)
+    found = _found(observations, sides)
     shown = pairs if seen is None else seen
-    of_judged = Shown(pairs)
-    of_shown = of_judged if all(map(is_, shown, pairs)) else Shown(shown)
-    stretches = stretches_of(shown, places or [None] * len(shown))
+    of_judged = Shown(pairs, sides)
+    of_shown = of_judged if all(map(is_, shown, pairs)) else Shown(shown, Sides.of(shown))
+    stretches = stretches_of(shown, places or [None] * len(shown), of_shown.sides)
     doubtful = are_doubtful(pairs, found)
     verdicts = _verdicts(of_judged, found, doubtful, stretches)
     rows = PairRows(
@@ -147,7 +149,7 @@ def examine(observations: Sequence[Observation]) -> list[tuple[Evidence, ...]]:
     return [found.evidence(row) for row in range(len(observations))]
 
 
-def _found(observations: Sequence[Observation]) -> Found:
+def _found(observations: Sequence[Observation], sides: Sides | None = None) -> Found:
     parts: list[EvidenceColumns] = []
     has_leg = np.array([observation.pair.datagram_leg is not None for observation in observations], np.bool_)
     contexts: dict[Callable[[Observation], bool], tuple[list[int], Context]] = {}
@@ -155,7 +157,8 @@ def _found(observations: Sequence[Observation]) -> Found:
         # Methods that apply alike share a context, and what is computed for it.
         if method.applies not in contexts:
             rows = [row for row, observation in enumerate(observations) if method.applies(observation)]
-            contexts[method.applies] = rows, Context([observations[row] for row in rows])
+            of_all = sides if len(rows) == len(observations) else None
+            contexts[method.applies] = rows, Context([observations[row] for row in rows], of_all)
         rows, context = contexts[method.applies]
         if not rows:
             continue

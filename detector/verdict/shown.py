@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from detector.pair import Pair
+from detector.streams.sides import Sides
 from detector.streams.summaries import Summaries
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray
@@ -20,13 +21,18 @@ class Shown:
     """What is shown of connections that were seen at one or two vantage points in TCP."""
 
     pairs: Sequence[Pair]
+    sides: Sides  # those of them that have both
 
     @cached_property
     def _first(self) -> Summaries:
+        if len(self.sides) == len(self.pairs):
+            return self.sides.client
         return Summaries([pair.vantages[0] for pair in self.pairs])
 
     @cached_property
     def _last(self) -> Summaries:
+        if len(self.sides) == len(self.pairs):
+            return self.sides.server
         return Summaries([pair.vantages[-1] for pair in self.pairs])
 
     @property

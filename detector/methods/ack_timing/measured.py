@@ -74,7 +74,9 @@ class Measured:
         ]
         pairs = [pair for _, pair, _, _ in chosen]
         flows, clocks = [flow for _, _, flow, _ in chosen], [clock for *_, clock in chosen]
-        sides, is_up = Sides.of(pairs), np.array([flow.direction is Direction.UP for flow in flows], np.bool_)
+        # Of those that have clouds both sides are known.
+        sides = context.sides if len(pairs) == len(context.sides) else Sides.of(pairs)
+        is_up = np.array([flow.direction is Direction.UP for flow in flows], np.bool_)
         violating, timed = violations(flows, clocks)
         ahead, compared = ahead_of_receiver(flows, clocks)
         return cls(

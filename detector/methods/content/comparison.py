@@ -47,7 +47,7 @@ Head = tuple[bytes | None, bytes | None]
 def examine(context: Context) -> Findings:
     """Compare bytes and sizes of both streams; nothing where another part of this method reports the missing stream."""
     sides = context.sides
-    grown = size_changes(sides.clients, sides.servers)
+    grown = size_changes(sides)
     changes = [[None if size == UNKNOWN else size for size in way] for way in grown.tolist()]
     evidence: dict[int, Evidence] = {
         row: _no_counterpart()
@@ -246,19 +246,18 @@ def _is_other(alignment: StreamAlignment) -> bool:
     return alignment.compared >= FEWEST_PIECES and alignment.matched < OTHER_SHARE
 
 
-def size_changes(clients: Sequence[Vantage], servers: Sequence[Vantage]) -> Int64Array:
+def size_changes(sides: Sides) -> Int64Array:
     """Bytes by which streams up and down (rows) grew on the way, from their SYNs to their FINs; `UNKNOWN` unless both
     captures saw both."""
-    at_client, at_server = _ends(clients), _ends(servers)
+    at_client, at_server = _ends(sides.clients, sides.client), _ends(sides.servers, sides.server)
     grown = np.where(are_known(at_client, at_server), at_server - at_client, UNKNOWN)
     down = grown[Direction.DOWN]
     grown[Direction.DOWN] = np.where(down == UNKNOWN, UNKNOWN, -down)
     return grown
 
 
-def _ends(vantages: Sequence[Vantage]) -> Int64Array:
+def _ends(vantages: Sequence[Vantage], summaries: Summaries) -> Int64Array:
     """Where FINs stand in streams up and down (rows) of which the beginning is known."""
     offsets = _core.fin_offsets([vantage.packets for vantage in vantages])
-    summaries = Summaries(vantages)
     began = [summaries.of_flow(direction, "initial_sequence_number") != UNKNOWN for direction in DIRECTIONS]
     return np.where(began, offsets, UNKNOWN)

@@ -37,6 +37,7 @@ class Comparison:
     """What fields say of aligned connections: rows of arrays are packet directions, columns connections."""
 
     aligned: Sequence[Aligned]
+    summaries: tuple[Summaries, Summaries]  # at the clients' sides, and at the servers'
     counts: SegmentCounts
     client: FlowFigures
     server: FlowFigures
@@ -78,22 +79,24 @@ class Comparison:
         }
 
 
-def compare(aligned: Sequence[Aligned]) -> Comparison:
-    """What the counts over the packets of each direction mean, by what the captures are known to have missed."""
+def compare(aligned: Sequence[Aligned], sides: tuple[Summaries, Summaries] | None = None) -> Comparison:
+    """What the counts over the packets of each direction mean, by what the captures are known to have missed; `sides`
+    are the summaries at both, where they are known already."""
     names = (
         "missed_bytes", "stream_bytes", "initial_sequence_number", "maximum_segment_size", "sack_permitted",
         "options_captured",
     )  # fmt: skip
-    client = FlowFigures([each.client for each in aligned], *names)
-    server = FlowFigures([each.server for each in aligned], *names)
-    sides = Summaries([each.client for each in aligned]), Summaries([each.server for each in aligned])
-    lacking = np.array([[side.of_flow(way, "missing_packets") != COMPLETE for way in DIRECTIONS] for side in sides])
+    near, far = sides or (Summaries([each.client for each in aligned]), Summaries([each.server for each in aligned]))
+    client, server = FlowFigures(near, *names), FlowFigures(far, *names)
+    lacking = np.array(
+        [[side.of_flow(way, "missing_packets") != COMPLETE for way in DIRECTIONS] for side in (near, far)]
+    )
     missed = np.array([_missed_share(client), _missed_share(server)])
     counts = segment_counts([each.segments for each in aligned], MOST_SKIPPED_IP_IDS)
     lost_data = np.maximum(missed, np.minimum(0.5, counts.uncovered))
     probably = probable_loss(np.maximum(lost_data, np.minimum(0.5, counts.uncovered_reverse)), counts.shown)
     return Comparison(
-        aligned, counts, client, server,
+        aligned, (near, far), counts, client, server,
         compare_data(counts.data, largest_payload(client, server), lost_data),
         compare_acknowledgements(counts.acknowledgements, counts.positions, probably),
         compare_acknowledgements(counts.of_data, counts.of_data_positions, probably),

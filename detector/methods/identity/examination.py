@@ -68,7 +68,7 @@ def examine(context: Context) -> Findings:
     columns = []
     if aligned:
         with np.errstate(divide="ignore", invalid="ignore"):  # where a share is of nothing, nothing is read of it
-            compared = compare(aligned)
+            compared = compare(aligned, (sides.client, sides.server) if len(aligned) == len(sides) else None)
             columns = _judge(compared, alone)
     return Findings.of_rows(len(context.observations), alone, columns)
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from detector.streams.summaries import Summaries
 from pepscope.results.evidence.columns import BoolArray, Figure
 from pepscope.results.verdicts import FloatArray
 
@@ -34,10 +33,7 @@ def rewriter_figures(compared: Comparison, asked: BoolArray) -> tuple[Figure, li
     `named_rewriters` needs beside them."""
     present = {**_handshake_rewriters(compared), **_segment_rewriters(compared)}
     thinned, shares = _thinned(compared)
-    near, far = (
-        Summaries([each.client for each in compared.aligned]),
-        Summaries([each.server for each in compared.aligned]),
-    )
+    near, far = compared.summaries
     ends = zip(*near.end_points(), *far.end_points(), asked.tolist(), strict=True)
     nats = [
         f"{one} appears as {two}" if is_asked and (one != two or to != at) else ""
