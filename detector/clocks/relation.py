@@ -20,6 +20,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
@@ -70,7 +71,7 @@ class ClockBasis(StrEnum):
     NONE = "none"
 
 
-class ClockRelation(Struct, frozen=True):
+class ClockRelation(Struct, frozen=True, dict=True):
     """How the server side's clock relates to the client side's, and how well an end-to-end connection fits.
 
     `slack_s` is the room between the clouds after sparing what capture loss may have spoilt, `exact_slack_s` before;
@@ -102,7 +103,7 @@ class ClockRelation(Struct, frozen=True):
         """Whether one clock without a step fits the data of both directions; if not, one of the clocks was set."""
         return self.data_high_s - self.data_low_s >= -TIMESTAMP_ERROR_S
 
-    @property
+    @cached_property
     def unusual_steps(self) -> int:
         """How many steps are taken for granted beyond those that clocks make while daemons keep them."""
         return max(0, len(self.pieces) - 1 - usual_steps(self.pieces)) if self.pieces else 0
@@ -115,7 +116,7 @@ class ClockRelation(Struct, frozen=True):
             for before, after in itertools.pairwise(self.pieces)
         )
 
-    @property
+    @cached_property
     def lines(self) -> list[tuple[int, int, float, float]]:
         """Start and reference (client clock), offset (server minus client) and drift of each piece; times in ns."""
         return [(piece.start_ns, piece.reference_ns, piece.offset_ns, piece.drift) for piece in self.pieces]

@@ -23,7 +23,7 @@ from detector.pair import Pair, Vantage
 from detector.streams.known import UNKNOWN, are_known
 from detector.streams.sides import Sides
 from detector.streams.summaries import Summaries
-from detector.streams.window_course import window_captured, window_course, windows_captured
+from detector.streams.window_course import window_course, windows_captured
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array, PacketColumns
@@ -276,7 +276,7 @@ class _Leads:
             np.array([row for row, *_ in kept], np.int64),
             flows,
             {name: column[long] for name, column in found.items()},
-            [_held_back(pair, flow.direction) for _, pair, flow, _, _ in kept],
+            _held_back([pair.sender(flow.direction) for _, pair, flow, _, _ in kept], flows),
             _least_holds_s([pair for _, pair, *_ in kept], flows, [clock for *_, clock, _ in kept]),
         )
 
@@ -360,12 +360,17 @@ def _least_holds_s(pairs: Sequence[Pair], flows: Sequence[FlowClouds], clocks: S
     return held_s
 
 
-def _held_back(pair: Pair, direction: Direction) -> bool | None:
-    """Whether the receive window that the sender was shown fell to a small share of what it had been."""
-    sender = pair.sender(direction)
-    if sender is None or not window_captured(sender, direction.reverse):
-        return None
-    return sender.derived(window_course, direction.reverse).least_share < HELD_BACK_SHARE
+def _held_back(senders: Sequence[Vantage | None], flows: Sequence[FlowClouds]) -> list[bool | None]:
+    """Whether the receive windows that senders were shown fell to a small share of what they had been; None where the
+    captures do not hold them."""
+    held = [(place, sender) for place, sender in enumerate(senders) if sender is not None]
+    summaries, made = Summaries([sender for _, sender in held]), list[bool | None]([None] * len(senders))
+    captured = [windows_captured(summaries, way).tolist() for way in DIRECTIONS]
+    for number, (place, sender) in enumerate(held):
+        advertising = flows[place].direction.reverse
+        if captured[advertising][number]:
+            made[place] = sender.derived(window_course, advertising).least_share < HELD_BACK_SHARE
+    return made
 
 
 METHOD = Method(NAME, "transfer progress", (ProgressFinding,), examine)

@@ -34,10 +34,10 @@ class Summaries:
         self._tables: list[tuple[SummaryTable, Int64Array, Int64Array]] = []  # each with places, and rows of the table
         self._objects: list[tuple[int, Vantage]] = []
         tables, rows = rows_of(vantages)
-        known = {id(table): table for table in tables}
-        of_place = np.fromiter(map(id, tables), np.int64, self._count)
+        known = {id(table): table for table in set(tables)}
+        of_place = np.fromiter(map(id, tables), np.int64, self._count) if len(known) > 1 else None
         for number, table in known.items():
-            places = np.flatnonzero(of_place == number)
+            places = np.arange(self._count) if of_place is None else np.flatnonzero(of_place == number)
             if table is None:
                 self._objects = [(place, vantages[place]) for place in places.tolist()]
             else:

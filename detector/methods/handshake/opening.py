@@ -19,6 +19,9 @@ MAXIMUM_SEGMENT_SIZE, WINDOW_SCALE, SACK_PERMITTED, TIMESTAMPS = 2, 3, 4, 8
 BLANKED_BYTES = 4
 _BLANKED = bytes([PADDING]) * BLANKED_BYTES
 
+#: How a timestamp option begins, and its values where only their length matters (RFC 7323, section 3.2).
+_STAMPED, _NO_STAMPS = bytes([TIMESTAMPS, 10]), bytes(8)
+
 #: Options that are read once: a segment that arrives as it left has the same in both captures.
 _REMEMBERED = 1024
 
@@ -103,14 +106,32 @@ def passed(ends: Ends, counts: Counts, has_ip_ids: bool, *, swapped: bool) -> Pa
     )
 
 
-@lru_cache(_REMEMBERED)
 def read_options(octets: bytes) -> SynOptions | None:
     """A SYN's options, an option that is repeated by its last copy.
 
     `None` where the last one is not whole, or where one was overwritten with padding, as firewalls and tools that make
     captures anonymous do.
     """
-    options = None if _BLANKED in octets else parse_options(octets)
+    return None if _BLANKED in octets else _without_padding(_without_stamps(octets))
+
+
+def _without_stamps(octets: bytes) -> bytes:
+    """Options with a timestamp of zeros, by which nearly all SYNs of a host differ."""
+    at = octets.find(_STAMPED)
+    if at < 0 or not _ends_with_an_option(octets[:at]):
+        return octets
+    return octets[: at + 2] + _NO_STAMPS[: len(octets) - at - 2] + octets[at + 10 :]
+
+
+@lru_cache(_REMEMBERED)
+def _ends_with_an_option(octets: bytes) -> bool:
+    """Whether the last option is whole, so that another one may follow (or nothing that counts)."""
+    return parse_options(octets) is not None
+
+
+@lru_cache(_REMEMBERED)
+def _without_padding(octets: bytes) -> SynOptions | None:
+    options = parse_options(octets)
     if options is None:
         return None
     last = dict(options)

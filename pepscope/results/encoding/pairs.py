@@ -121,7 +121,7 @@ def _columns(
         [ground or None for ground in columns.pairing_ground.of(rows)],
     ]
     if shape.has_stretch:
-        found += [list(each) for each in zip(*filter(None, columns.stretch.of(rows.tolist())), strict=True)]
+        found += columns.stretch.of(rows)
     started_ns = np.asarray(columns.started_ns)[rows]
     started: list[str | None] = [*time_texts(started_ns)]
     for place in np.flatnonzero(started_ns == UNKNOWN_TIME).tolist():

@@ -41,9 +41,8 @@ class TextColumn:
 
     def extend(self, other: TextColumn) -> None:
         """Add the rows of another column."""
-        base = len(self._content)
+        _append_ends_of(self._ends, other._ends, len(self._content))
         self._content += other._content
-        self._ends.extend(base + end for end in other._ends[1:])
 
     def __getitem__(self, row: int) -> str:
         return self._content[self._ends[row] : self._ends[row + 1]].decode("utf-8", "surrogatepass")
@@ -84,9 +83,8 @@ class BytesColumn:
 
     def extend(self, other: BytesColumn) -> None:
         """Add the rows of another column."""
-        base = len(self._content)
+        _append_ends_of(self._ends, other._ends, len(self._content))
         self._content += other._content
-        self._ends.extend(base + end for end in other._ends[1:])
 
     def __getitem__(self, row: int) -> bytes:
         return bytes(self._content[self._ends[row] : self._ends[row + 1]])
@@ -106,8 +104,7 @@ class CodedColumn(Generic[Value]):
 
     def extend(self, other: CodedColumn[Value]) -> None:
         """Add the rows of another column."""
-        codes = [self._code(value) for value in other.values]
-        self.codes.extend(codes[code] for code in other.codes)
+        self.append_all(other.values, np.asarray(other.codes, np.int64))
 
     def append_each(self, values: Sequence[Value]) -> None:
         """Add a row for each value."""
@@ -154,6 +151,10 @@ class CodedColumn(Generic[Value]):
             code = self._code_of[value] = len(self.values)
             self.values.append(value)
         return code
+
+
+def _append_ends_of(ends: array[int], others: array[int], base: int) -> None:
+    ends.frombytes((np.asarray(others, np.int64)[1:] + base).tobytes())
 
 
 def _append_ends(ends: array[int], contents: Sequence[bytes] | Sequence[str], base: int) -> None:

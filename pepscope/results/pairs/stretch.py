@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pepscope.results.evidence.columns import Int64Array
+from pepscope.results.evidence.columns import BoolArray, Int64Array
 from pepscope.results.verdicts import FloatArray, Stretch
 
 #: A near end that never answers sooner is some way off: above a host's own answering time (scheduling, interrupt
@@ -119,9 +119,14 @@ class StretchColumns:
         for seconds, more in zip(self._round_trips_s, other._round_trips_s, strict=True):
             seconds.extend(more)
 
-    def of(self, rows: Sequence[int]) -> list[tuple[Any, ...] | None]:
-        """The values of the stretches of some pairs in the order of `STRETCH`; None where there is none."""
-        return [self._values(row) if self.place[row] != NO_STRETCH else None for row in rows]
+    def of(self, rows: Int64Array) -> list[list[Any]]:
+        """Columns of the stretches of some pairs, all of which have one, in the order of `STRETCH`."""
+        hops = (np.asarray(column)[rows] for column in self._hops)
+        times_s = (np.asarray(column)[rows] for column in self._round_trips_s)
+        client, server, between = (_known(column, column >= 0) for column in hops)
+        near_s, far_s, between_s = (_known(column, ~np.isnan(column)) for column in times_s)
+        is_one: list[Any] = (np.asarray(self.place)[rows] == ONE_PLACE).tolist()
+        return [is_one, client, server, near_s, far_s, between, between_s]
 
     def _values(self, row: int) -> tuple[Any, ...]:
         client, server, between = [None if (value := hops[row]) < 0 else value for hops in self._hops]
@@ -130,6 +135,14 @@ class StretchColumns:
 
     def __getitem__(self, row: int) -> Stretch | None:
         return None if self.place[row] == NO_STRETCH else Stretch(*self._values(row))
+
+
+def _known(column: Int64Array | FloatArray, is_known: BoolArray) -> list[Any]:
+    """The values of a column; None where they are not known."""
+    values: list[Any] = column.tolist()
+    for place in np.flatnonzero(~is_known).tolist():
+        values[place] = None
+    return values
 
 
 def coverage(stretch: Stretch | None) -> str:
