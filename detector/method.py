@@ -13,7 +13,9 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from detector.clocks.relation import ClockRelation, relate, relate_all
+from detector.clocks.clock_relation import ClockRelation
+from detector.clocks.relation import relate, relate_all
+from detector.clocks.relations import ClockRelations
 from detector.other_transport.encrypted_legs import Guise
 from detector.pair import Pair
 from detector.streams.sides import Sides
@@ -51,16 +53,17 @@ class Observation(Struct, frozen=True, dict=True):
     @cached_property
     def clock(self) -> ClockRelation:
         """How the clocks of the two captures are related, for a method that looks at this connection alone."""
-        return relate(self.pair)
+        kept: tuple[ClockRelations, int] | None = vars(self).get("kept_clock")
+        return relate(self.pair) if kept is None else kept[0][kept[1]]
 
     @property
     def has_clock(self) -> bool:
         """Whether it is known already how the clocks are related."""
-        return "clock" in vars(self)
+        return not vars(self).keys().isdisjoint(("clock", "kept_clock"))
 
-    def keep_clock(self, clock: ClockRelation) -> None:
+    def keep_clock(self, clocks: ClockRelations, row: int) -> None:
         """Have how the clocks are related, computed with those of other connections, so that it is computed once."""
-        vars(self)["clock"] = clock
+        vars(self)["kept_clock"] = clocks, row
 
 
 @dataclass(frozen=True)
@@ -76,15 +79,15 @@ class Context:
         return self.known_sides or Sides.of([observation.pair for observation in self.observations])
 
     @cached_property
-    def clocks(self) -> Sequence[ClockRelation]:
+    def clocks(self) -> ClockRelations:
         """How the clocks of the two captures of each are related; computed when the first method asks, and known to the
         observations from then on."""
         unknown = [observation for observation in self.observations if not observation.has_clock]
-        sides = self.sides if len(unknown) == len(self.observations) else None
-        related = relate_all([observation.pair for observation in unknown], sides)
-        for observation, clock in zip(unknown, related, strict=True):
-            observation.keep_clock(clock)
-        return [observation.clock for observation in self.observations]
+        are_all = len(unknown) == len(self.observations)
+        related = relate_all([observation.pair for observation in unknown], self.sides if are_all else None)
+        for row, observation in enumerate(unknown):
+            observation.keep_clock(related, row)
+        return related if are_all else ClockRelations.of([observation.clock for observation in self.observations])
 
 
 @dataclass(frozen=True, slots=True)

@@ -537,10 +537,14 @@ def clock_bounds(
     bins: int,
     drift_limit: float,
     drift_steps: int | None,
-) -> tuple[list[Constraints], dict[str, npt.NDArray[np.float64]]]:
-    """What the flows of each connection say of its clocks: the constraints at client times, and lines as columns of
-    `_Line`: `exact` as `Constraints.separate` gives it, `data` that of data alone with none spared, and `most` as
-    `Constraints.separate_most` gives it (without `drift_steps`: `exact`). `spared` are lower and upper points."""
+) -> tuple[list[Constraints], dict[str, npt.NDArray[Any]]]:
+    """What the flows of each connection say of its clocks: the constraints at client times, and columns.
+
+    Lines are columns of `_Line`: `exact` as `Constraints.separate` gives it, `data` that of data alone with none
+    spared, and `most` as `Constraints.separate_most` gives it (without `drift_steps`: `exact`). Numbers of the
+    constraints are named as there; `span_ns` has two rows, 0 where there are no points. `spared` are lower and upper
+    points.
+    """
 
 @final
 class Constraints:

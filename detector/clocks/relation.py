@@ -15,17 +15,18 @@ so some are spared: see `spared_points`.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from enum import StrEnum
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from detector.clocks.clock_relation import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation, Lines
 from detector.clocks.clouds import (
     FlowClouds,
     clouds_of,
@@ -35,20 +36,18 @@ from detector.clocks.clouds import (
     loss_share,
     spared_points,
 )
+from detector.clocks.relations import ClockRelations
 from detector.clocks.separation import DRIFT_STEPS, Separation
 from detector.clocks.set_clock import clock_was_set
 from detector.clocks.step_evidence import steps_contradicted
-from detector.clocks.steps import ClockPiece, as_piece, on_client_clock, stepped, usual_steps
+from detector.clocks.steps import ClockPiece, as_piece, on_client_clock, stepped
 from detector.options import ClockMode
 from detector.pair import Pair
+from detector.streams.known import UNKNOWN
 from detector.streams.sides import Sides
 from pepscope import _core
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.verdicts import FloatArray
-
-#: Timestamps of ordinary hosts (interrupt coalescing, several receive queues) may be this wrong; smaller overlaps of
-#: the clouds are no finding.
-TIMESTAMP_ERROR_S = 1e-3
 
 #: After a step, a piece must leave at least this share of the least round trip free between its clouds. End to end the
 #: gap is the least forward plus the least backward delay, nearly the whole least round trip; a queue at a split point
@@ -61,76 +60,8 @@ HELD_PATH_SHARE = 0.05
 #: Time bins for the test.
 TEST_BINS = 4096
 
-
-class ClockBasis(StrEnum):
-    """What the offset was read from."""
-
-    TWO_WAY_DATA = "two-way data"
-    DATA_AND_ACKS = "data and acknowledgements"  # only bounds; a line between the clouds
-    ASSUMED = "assumed"  # synchronised clocks, or the first datum
-    NONE = "none"
-
-
-class ClockRelation(Struct, frozen=True, dict=True):
-    """How the server side's clock relates to the client side's, and how well an end-to-end connection fits.
-
-    `slack_s` is the room between the clouds after sparing what capture loss may have spoilt, `exact_slack_s` before;
-    both are infinite where nothing bounds one side. `pieces` is empty where a vantage is missing.
-    """
-
-    mode: ClockMode
-    basis: ClockBasis
-    pieces: tuple[ClockPiece, ...]
-    slack_s: float
-    exact_slack_s: float
-    lower_points: int
-    upper_points: int
-    lower_spared: int
-    upper_spared: int
-    round_trip_min_s: float  # at the sender of the larger flow; infinite where unknown
-    clouds: Mapping[Direction, FlowClouds]
-    data_low_s: float  # theta as bounded by data alone at the first piece's reference, |drift| within the limit
-    data_high_s: float
-    was_set: bool = False  # captures show that a clock was set, in ways that no admitted steps explain
-
-    @property
-    def separable(self) -> bool:
-        """Whether an admissible clock fits data and acknowledgements."""
-        return self.slack_s >= -TIMESTAMP_ERROR_S
-
-    @property
-    def fits_data(self) -> bool:
-        """Whether one clock without a step fits the data of both directions; if not, one of the clocks was set."""
-        return self.data_high_s - self.data_low_s >= -TIMESTAMP_ERROR_S
-
-    @cached_property
-    def unusual_steps(self) -> int:
-        """How many steps are taken for granted beyond those that clocks make while daemons keep them."""
-        return max(0, len(self.pieces) - 1 - usual_steps(self.pieces)) if self.pieces else 0
-
-    @property
-    def steps_s(self) -> tuple[float, ...]:
-        """Sizes of the clock steps (server minus client)."""
-        return tuple(
-            (after.at_ns(after.start_ns) - before.at_ns(after.start_ns)) / 1e9
-            for before, after in itertools.pairwise(self.pieces)
-        )
-
-    @cached_property
-    def lines(self) -> list[tuple[int, int, float, float]]:
-        """Start and reference (client clock), offset (server minus client) and drift of each piece; times in ns."""
-        return [(piece.start_ns, piece.reference_ns, piece.offset_ns, piece.drift) for piece in self.pieces]
-
-    def server_minus_client_ns(self, client_time_ns: Int64Array) -> FloatArray:
-        """theta at client times; zeros where nothing is known."""
-        if len(self.pieces) == 1:
-            (piece,) = self.pieces
-            return np.asarray(piece.offset_ns + piece.drift * (client_time_ns - piece.reference_ns), np.float64)
-        result = np.zeros(len(client_time_ns), np.float64)
-        for number, piece in enumerate(self.pieces):
-            inside = client_time_ns >= piece.start_ns if number else np.ones(len(client_time_ns), np.bool_)
-            result[inside] = piece.offset_ns + piece.drift * (client_time_ns[inside] - piece.reference_ns)
-        return result
+# A member is compared for each flow, and an enum takes long to find it.
+_UP = Direction.UP
 
 
 class _Bounds(Struct, frozen=True):
@@ -148,23 +79,21 @@ def relate(pair: Pair) -> ClockRelation:
     return relate_all([pair])[0]
 
 
-def relate_all(pairs: Sequence[Pair], sides: Sides | None = None) -> list[ClockRelation]:
+def relate_all(pairs: Sequence[Pair], sides: Sides | None = None) -> ClockRelations:
     """Find the clock relations of many pairs, each in the mode that its options ask for.
 
     `sides` are those of the pairs, where they are known already.
     """
     clouds = clouds_of(pairs, sides)
-    made: dict[int, ClockRelation] = {}
+    relating = _Relating(pairs, clouds)
     alike: dict[tuple[ClockMode, float], list[int]] = defaultdict(list)
     for row, pair in enumerate(pairs):
         if clouds[row]:
             mode = pair.options.clocks
             alike[mode, pair.options.drift_limit_ppm * 1e-6 if mode is ClockMode.GENERAL else 0.0].append(row)
     for (mode, limit), rows in alike.items():
-        bounds = _bounds([clouds[row] for row in rows], mode, limit)
-        for row, found in zip(rows, bounds, strict=True):
-            made[row] = _relation(pairs[row], clouds[row], mode, limit, found)
-    return [made.get(row) or _unrelated(pair) for row, pair in enumerate(pairs)]
+        relating.add(mode, limit, np.array(rows, np.int64))
+    return relating.relations()
 
 
 def _unrelated(pair: Pair) -> ClockRelation:
@@ -174,18 +103,163 @@ def _unrelated(pair: Pair) -> ClockRelation:
     )
 
 
-def _bounds(clouds: Sequence[Mapping[Direction, FlowClouds]], mode: ClockMode, limit: float) -> list[_Bounds]:
-    constraints, lines = _core.clock_bounds(
-        [[flow.times for flow in each.values()] for each in clouds],
-        _spared(clouds),
-        TEST_BINS,
-        limit,
-        DRIFT_STEPS if mode is ClockMode.GENERAL else None,
-    )
-    exact, data, most = (
-        [Separation(*line) for line in zip(*lines[name].tolist(), strict=True)] for name in ("exact", "data", "most")
-    )
-    return [_Bounds(*found) for found in zip(constraints, exact, data, most, strict=True)]
+class _Relating:
+    """Relates the clocks of connections, those together that are related by the same rules.
+
+    Of most one line fits all packets; their numbers are taken from columns, and an object is made of none. The others
+    are related one by one.
+    """
+
+    def __init__(self, pairs: Sequence[Pair], clouds: Sequence[Mapping[Direction, FlowClouds]]) -> None:
+        self._pairs = pairs
+        self._clouds = clouds
+        nothing = ClockRelations.of([_unrelated(pairs[0])]) if pairs else ClockRelations.of([])
+        self._numbers = {name: np.repeat(column, len(pairs)) for name, column in nothing.numbers.items()}
+        self._bases = [ClockBasis.NONE] * len(pairs)
+        self._larger: list[FlowClouds | None] = [None] * len(pairs)
+        self._lines: list[Lines] = [[] for _ in pairs]
+        self._makers: dict[int, Callable[[], ClockRelation]] = {}
+        self._made: dict[int, ClockRelation] = {}
+
+    def add(self, mode: ClockMode, limit: float, rows: Int64Array) -> None:
+        """Relate those in some rows, which have clouds."""
+        places = rows.tolist()
+        flows = _Flows([self._clouds[row] for row in places])
+        spared = flows.spared()
+        steps = DRIFT_STEPS if mode is ClockMode.GENERAL else None
+        constraints, found = _core.clock_bounds(flows.by_connection(), spared, TEST_BINS, limit, steps)
+        for place, row in enumerate(places):
+            self._larger[row] = flows.larger(place)
+            bounds = partial(_bounds_at, constraints, found, place)
+            self._makers[row] = partial(self._related, row, mode, limit, bounds)
+        if mode is ClockMode.GENERAL:
+            is_plain = found["most"][0] >= -TIMESTAMP_ERROR_S * 1e9
+            self._add_plain(rows, np.flatnonzero(is_plain), flows, found, spared)
+        else:
+            is_plain = np.zeros(len(rows), np.bool_)
+        self._add_others(rows[~is_plain].tolist())
+
+    def _related(self, row: int, mode: ClockMode, limit: float, bounds: Callable[[], _Bounds]) -> ClockRelation:
+        return _relation(self._pairs[row], self._clouds[row], mode, limit, bounds())
+
+    def _add_plain(
+        self,
+        rows: Int64Array,
+        chosen: Int64Array,
+        flows: _Flows,
+        found: Mapping[str, npt.NDArray[Any]],
+        spared: Sequence[tuple[int, int]],
+    ) -> None:
+        """The columns of those whose packets one line fits: `_relation` of a single piece."""
+        at = rows[chosen]
+        most, data, exact = (found[name][:, chosen] for name in ("most", "data", "exact"))
+        reference_ns, base_ns, lower, upper = (
+            found[name][chosen] for name in ("reference_ns", "base_ns", "lower_count", "upper_count")
+        )
+        two_way = np.isfinite(data[_LOW]) & np.isfinite(data[_HIGH])
+        line = np.where(two_way & (most[_SLACK] < 0), data, most)
+        offset_ns = base_ns + line[_OFFSET]
+        columns: dict[str, npt.NDArray[Any]] = {
+            "slack_s": most[_SLACK] / 1e9,
+            "exact_slack_s": exact[_SLACK] / 1e9,
+            "round_trip_min_s": flows.round_trips_s()[chosen],
+            "least_acknowledged_s": flows.least_acknowledged_s()[chosen],
+            "data_low_s": (base_ns + data[_LOW]) / 1e9,
+            "data_high_s": (base_ns + data[_HIGH]) / 1e9,
+            "offset_ns": offset_ns,
+            "drift": line[_DRIFT],
+            "lower_points": lower,
+            "upper_points": upper,
+            "lower_spared": np.array([spared[place][0] for place in chosen.tolist()], np.int64),
+            "upper_spared": np.array([spared[place][1] for place in chosen.tolist()], np.int64),
+            "pieces": np.ones(len(chosen), np.int64),
+            "unusual_steps": np.zeros(len(chosen), np.int64),
+            "was_set": np.zeros(len(chosen), np.bool_),
+        }
+        for name, column in columns.items():
+            self._numbers[name][at] = column
+        start_ns = reference_ns + np.trunc(found["span_ns"][0, chosen]).astype(np.int64)
+        lines = zip(start_ns.tolist(), reference_ns.tolist(), offset_ns.tolist(), line[_DRIFT].tolist(), strict=True)
+        for row, piece, both in zip(at.tolist(), lines, two_way.tolist(), strict=True):
+            self._lines[row] = [piece]
+            self._bases[row] = ClockBasis.TWO_WAY_DATA if both else ClockBasis.DATA_AND_ACKS
+
+    def _add_others(self, rows: Sequence[int]) -> None:
+        made = [self._makers[row]() for row in rows]
+        self._made |= zip(rows, made, strict=True)
+        columns = ClockRelations.of(made)
+        for name, column in columns.numbers.items():
+            self._numbers[name][list(rows)] = column
+        for row, clock in zip(rows, made, strict=True):
+            self._lines[row], self._bases[row] = clock.lines, clock.basis
+
+    def relations(self) -> ClockRelations:
+        """All of them."""
+        modes = [pair.options.clocks for pair in self._pairs]
+        columns = modes, self._bases, self._clouds, self._larger, self._lines, self._numbers
+        return ClockRelations(*columns, self._make, self._made)
+
+    def _make(self, row: int) -> ClockRelation:
+        return self._makers[row]() if row in self._makers else _unrelated(self._pairs[row])
+
+
+#: Rows of a column of lines (`pepscope._core.clock_bounds`), as in `Separation`.
+_SLACK, _OFFSET, _DRIFT, _LOW, _HIGH = range(5)
+
+
+def _bounds_at(constraints: Sequence[_core.Constraints], found: Mapping[str, npt.NDArray[Any]], place: int) -> _Bounds:
+    exact, data, most = (Separation(*found[name][:, place].tolist()) for name in ("exact", "data", "most"))
+    return _Bounds(constraints[place], exact, data, most)
+
+
+class _Flows:
+    """The flows of connections that have some, as columns over all flows of all of them."""
+
+    def __init__(self, clouds: Sequence[Mapping[Direction, FlowClouds]]) -> None:
+        self._clouds = clouds
+        self._flows = [(row, flow) for row, each in enumerate(clouds) for flow in each.values()]
+        self._rows = np.array([row for row, _ in self._flows], np.int64)
+        self._numbers = _core.flow_numbers([flow.times for _, flow in self._flows])
+        first = np.searchsorted(self._rows, np.arange(len(clouds)))
+        last = np.searchsorted(self._rows, np.arange(len(clouds)), side="right") - 1
+        data = self._numbers["data_count"]
+        # Of equal ones the first: `clouds.larger`.
+        self._larger = np.where(data[last] > data[first], last, first)
+
+    def by_connection(self) -> list[list[_core.FlowTimes]]:
+        """The times of the flows of each connection."""
+        return [[flow.times for flow in each.values()] for each in self._clouds]
+
+    def larger(self, row: int) -> FlowClouds:
+        """The flow of a connection with most data points."""
+        return self._flows[self._larger[row]][1]
+
+    def round_trips_s(self) -> FloatArray:
+        """The least acknowledgement round trip at the sender of the larger flow; infinite where unknown."""
+        least_ns = self._numbers["least_round_trip_ns"][self._larger]
+        return np.where(least_ns == UNKNOWN, math.inf, least_ns / 1e9)
+
+    def least_acknowledged_s(self) -> FloatArray:
+        """The least at the senders of both directions; NaN where unknown."""
+        least_s = np.full(len(self._clouds), math.inf)
+        times_ns = self._numbers["least_round_trip_ns"]
+        known = times_ns != UNKNOWN
+        np.minimum.at(least_s, self._rows[known], times_ns[known] / 1e9)
+        return np.where(np.isfinite(least_s), least_s, math.nan)
+
+    def spared(self) -> list[tuple[int, int]]:
+        """How many lower and upper bounds of each connection may be wrong, since a capture lost packets."""
+        numbers, rows, count = self._numbers, self._rows, len(self._clouds)
+        sender_loss = loss_share(numbers["sender_lost"], numbers["sender_held"])
+        receiver_loss = loss_share(numbers["receiver_lost"], numbers["receiver_held"])
+        again = np.minimum(1.0, np.array([flow.retransmitted_share for _, flow in self._flows]) + sender_loss)
+        data_mean = numbers["data_count"] * sender_loss * again
+        ack_mean = numbers["timed_ack_count"] * receiver_loss * again
+        is_up = np.array([flow.direction is _UP for _, flow in self._flows], np.bool_)
+        # Data of the client and acknowledgements to the server bound from above, the others from below.
+        lower: FloatArray = np.bincount(rows, np.where(is_up, ack_mean, data_mean), count).astype(np.float64)
+        upper: FloatArray = np.bincount(rows, np.where(is_up, data_mean, ack_mean), count).astype(np.float64)
+        return list(zip(spared_points(lower).tolist(), spared_points(upper).tolist(), strict=True))
 
 
 def _relation(
@@ -224,23 +298,6 @@ def _was_set(pair: Pair, found: tuple[ClockPiece, ...], data: Separation, limit:
     """Whether no admitted clock fits, and the captures show by themselves that a clock was set."""
     overlap_ns = -min(piece.slack_ns for piece in found)
     return overlap_ns > TIMESTAMP_ERROR_S * 1e9 and clock_was_set(pair, overlap_ns, data, limit)
-
-
-def _spared(clouds: Sequence[Mapping[Direction, FlowClouds]]) -> list[tuple[int, int]]:
-    """How many lower and upper bounds of each connection may be wrong, since a capture lost packets."""
-    flows = [(row, flow) for row, each in enumerate(clouds) for flow in each.values()]
-    rows = np.array([row for row, _ in flows], np.int64)
-    numbers = _core.flow_numbers([flow.times for _, flow in flows])
-    sender_loss = loss_share(numbers["sender_lost"], numbers["sender_held"])
-    receiver_loss = loss_share(numbers["receiver_lost"], numbers["receiver_held"])
-    again = np.minimum(1.0, np.array([flow.retransmitted_share for _, flow in flows]) + sender_loss)
-    data_mean = numbers["data_count"] * sender_loss * again
-    ack_mean = numbers["timed_ack_count"] * receiver_loss * again
-    is_up = np.array([flow.direction is Direction.UP for _, flow in flows], np.bool_)
-    # Data of the client and acknowledgements to the server bound from above, the others from below.
-    lower: FloatArray = np.bincount(rows, np.where(is_up, ack_mean, data_mean), len(clouds)).astype(np.float64)
-    upper: FloatArray = np.bincount(rows, np.where(is_up, data_mean, ack_mean), len(clouds)).astype(np.float64)
-    return list(zip(spared_points(lower).tolist(), spared_points(upper).tolist(), strict=True))
 
 
 def _first_difference(clouds: Mapping[Direction, FlowClouds]) -> int:

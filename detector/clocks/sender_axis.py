@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from detector.clocks.relation import ClockRelation
+from detector.clocks.clock_relation import ClockRelation
 from detector.clocks.steps import ClockPiece
 from detector.pair import Vantage
 from pepscope import _core

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from detector.clocks.clock_relation import ClockRelation
 from detector.clocks.clouds import SPARED_LEAST
-from detector.clocks.relation import ClockRelation
 from detector.method import Context, Findings, Method
 from detector.pair import Pair, Vantage
 from detector.streams.known import are_known

@@ -14,13 +14,14 @@ import math
 
 import numpy as np
 
-from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockRelation
+from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
+from detector.clocks.relations import ClockRelations
 from detector.method import Context, Findings, Method
 from detector.pair import Pair
 from detector.streams.known import are_known
 from pepscope import _core
 from pepscope.captures.packets import Direction
-from pepscope.results.evidence.columns import Figure, Words, evidence_where
+from pepscope.results.evidence.columns import BoolArray, Figure, Words, evidence_where
 from pepscope.results.finding import Finding, Weight, inapplicable, split
 from pepscope.results.verdicts import Evidence, FloatArray, Number
 
@@ -101,17 +102,13 @@ def _early(pair: Pair, direction: Direction, lead_s: float) -> Evidence:
 def _leads_s(context: Context) -> FloatArray:
     """Seconds by which FINs up and down (rows) arrived too early under the friendliest clock, NaN where unknown."""
     leads_s = np.full((2, len(context.observations)), math.nan)
-    both = [
-        (row, client.packets, server.packets, clock)
-        for row, (observation, clock) in enumerate(zip(context.observations, context.clocks, strict=True))
-        if (client := observation.pair.client_side) is not None
-        and (server := observation.pair.server_side) is not None
-        and clock.pieces
-        and not _set_at_unknown_time(clock)
-    ]
-    ends = _core.fins([client for _, client, _, _ in both]), _core.fins([server for _, _, server, _ in both])
+    clocks, sides = context.clocks, context.sides
+    is_related = (clocks.numbers["pieces"] > 0) & ~_set_at_unknown_time(clocks)
+    both = np.flatnonzero(is_related[sides.rows]).tolist()
+    rows: list[int] = sides.rows[both].tolist()
+    ends = tuple(_core.fins([side[place].packets for place in both]) for side in (sides.clients, sides.servers))
     for direction in _DIRECTIONS:
-        reverse = [clock.clouds.get(direction.reverse) for *_, clock in both]
+        reverse = [clocks.clouds[row].get(direction.reverse) for row in rows]
         (sent_count, sent_ns), (arrived_count, arrived_ns) = (
             (counts[direction], firsts[direction]) for counts, firsts in (ends if direction is _UP else ends[::-1])
         )
@@ -122,15 +119,17 @@ def _leads_s(context: Context) -> FloatArray:
             [flow.times for place in places if (flow := reverse[place]) is not None],
             sent_ns[places],
             arrived_ns[places],
-            [both[place][3].lines for place in places],
+            [clocks.lines[rows[place]] for place in places],
         )
-        leads_s[direction, [both[place][0] for place in places]] = found / 1e9
+        leads_s[direction, [rows[place] for place in places]] = found / 1e9
     return leads_s
 
 
-def _set_at_unknown_time(clock: ClockRelation) -> bool:
-    """Whether a clock was set at an unknown time, perhaps just before a FIN."""
-    return clock.was_set or bool(clock.unusual_steps) or (len(clock.pieces) == 1 and not clock.fits_data)
+def _set_at_unknown_time(clocks: ClockRelations) -> BoolArray:
+    """Of which connections a clock was set at an unknown time, perhaps just before a FIN."""
+    numbers = clocks.numbers
+    is_set = numbers["was_set"] | (numbers["unusual_steps"] > 0) | ((numbers["pieces"] == 1) & ~clocks.fit_data)
+    return np.asarray(is_set)
 
 
 def _forwarding_s(pair: Pair, direction: Direction) -> float | None:

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from detector.clocks.clouds import FlowClouds, larger
+from detector.clocks.clock_relation import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation
+from detector.clocks.clouds import FlowClouds
 from detector.clocks.early_acks import violations
-from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation
+from detector.clocks.relations import ClockRelations
 from detector.method import Context, Findings, Method
 from detector.pair import Pair, Vantage
 from detector.streams.known import UNKNOWN, are_known
@@ -155,9 +156,9 @@ def examine(context: Context) -> Findings:
     leads = _Leads.of(context)
     unknown = np.ones(len(context.observations), np.bool_)
     unknown[leads.rows] = False
-    clocks = [context.clocks[row] for row in leads.rows.tolist()]
-    fits = np.array([clock.separable for clock in clocks], np.bool_) | (leads.numbers["most_bytes"] <= 0)
-    was_set = ~fits & np.array([clock.was_set for clock in clocks], np.bool_)
+    clocks = context.clocks.at(leads.rows)
+    fits = clocks.are_separable | (leads.numbers["most_bytes"] <= 0)
+    was_set = ~fits & clocks.numbers["was_set"]
     figures, firm = leads.figures(), np.full(len(leads.rows), FIT_STRENGTH)
     known = [
         *evidence_where(fits, NAME, ProgressFinding.SENDER_IN_STEP, figures, _IN_STEP, (), firm),
@@ -168,7 +169,7 @@ def examine(context: Context) -> Findings:
         *(part.at(leads.rows) for part in known),
     ]
     ahead = np.flatnonzero(~fits & ~was_set)
-    accused = [clocks[place] for place in ahead.tolist()]
+    accused = clocks.at(ahead)
     violating, _ = violations([leads.flows[place] for place in ahead.tolist()], accused)
     evidence = {
         int(leads.rows[place]): _ahead(
@@ -254,30 +255,30 @@ class _Leads:
     def of(cls, context: Context) -> _Leads:
         """The leads where times at both ends are known, and the transfer is not too short."""
         chosen = [
-            (row, observation.pair, flow, clock, receiver)
-            for row, (observation, clock) in enumerate(zip(context.observations, context.clocks, strict=True))
-            if (flow := larger(clock.clouds)) is not None
-            and (receiver := observation.pair.receiver(flow.direction)) is not None
+            (row, observation.pair, flow, receiver)
+            for row, (observation, flow) in enumerate(zip(context.observations, context.clocks.larger, strict=True))
+            if flow is not None and (receiver := observation.pair.receiver(flow.direction)) is not None
         ]
+        clocks = context.clocks.at(np.array([row for row, *_ in chosen], np.int64))
         found = _core.sender_leads(
-            [flow.times for _, _, flow, _, _ in chosen],
+            [flow.times for _, _, flow, _ in chosen],
             [receiver.packets for *_, receiver in chosen],
-            _windows_in_bytes([pair for _, pair, *_ in chosen], [flow.direction for _, _, flow, *_ in chosen]),
-            [pair.receiver_shift(flow.direction) for _, pair, flow, _, _ in chosen],
-            [clock.lines for _, _, _, clock, _ in chosen],
-            [clock.basis is ClockBasis.ASSUMED for _, _, _, clock, _ in chosen],
+            _windows_in_bytes([pair for _, pair, *_ in chosen], [flow.direction for _, _, flow, _ in chosen]),
+            [pair.receiver_shift(flow.direction) for _, pair, flow, _ in chosen],
+            clocks.lines,
+            [basis is ClockBasis.ASSUMED for basis in clocks.bases],
             round(TIMESTAMP_ERROR_S * 1e9),
             (FIXED_BUFFERS_BYTES, SEGMENT_BYTES, SEND_BUFFER_WINDOWS * SEGMENT_BLOCK_BYTES),
         )
         long = np.flatnonzero(found["total_bytes"] >= LEAST_BYTES)
         kept = [chosen[place] for place in long.tolist()]
-        flows = [flow for _, _, flow, _, _ in kept]
+        flows = [flow for _, _, flow, _ in kept]
         return cls(
             np.array([row for row, *_ in kept], np.int64),
             flows,
             {name: column[long] for name, column in found.items()},
-            _held_back([pair.sender(flow.direction) for _, pair, flow, _, _ in kept], flows),
-            _least_holds_s([pair for _, pair, *_ in kept], flows, [clock for *_, clock, _ in kept]),
+            _held_back([pair.sender(flow.direction) for _, pair, flow, _ in kept], flows),
+            _least_holds_s([pair for _, pair, *_ in kept], flows, clocks.at(long)),
         )
 
     def figures(self) -> list[Figure]:
@@ -337,7 +338,7 @@ def _windows_shown(vantages: Sequence[Vantage]) -> BoolArray:
     )
 
 
-def _least_holds_s(pairs: Sequence[Pair], flows: Sequence[FlowClouds], clocks: Sequence[ClockRelation]) -> FloatArray:
+def _least_holds_s(pairs: Sequence[Pair], flows: Sequence[FlowClouds], clocks: ClockRelations) -> FloatArray:
     """How long a middlebox held the fastest byte; needs the beginning of the connection at both ends.
 
     The least delays of data in both directions add up to a round trip in which the clocks' offset cancels. Each leg's
@@ -345,8 +346,9 @@ def _least_holds_s(pairs: Sequence[Pair], flows: Sequence[FlowClouds], clocks: S
     onward only when it is asked.
     """
     held_s, sides = np.zeros(len(pairs)), Sides.of(pairs)
-    around_s = np.array([clock.data_high_s - clock.data_low_s for clock in clocks], np.float64)[sides.rows]
-    is_known = np.isfinite(around_s) & np.array([len(clock.pieces) == 1 for clock in clocks], np.bool_)[sides.rows]
+    numbers = clocks.numbers
+    around_s = (numbers["data_high_s"] - numbers["data_low_s"])[sides.rows]
+    is_known = np.isfinite(around_s) & (numbers["pieces"] == 1)[sides.rows]
     for direction in DIRECTIONS:
         is_known &= np.logical_and(*sides.began(direction))
     is_up = np.array([flow.direction is Direction.UP for flow in flows], np.bool_)[sides.rows]

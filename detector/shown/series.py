@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from detector.clocks.clock_relation import TIMESTAMP_ERROR_S, ClockRelation
 from detector.clocks.clouds import FlowClouds, ack_points, data_points
-from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockRelation
 from detector.clocks.sender_axis import SenderAxis, sender_axis
 from detector.pair import Pair, Vantage
 from detector.streams.curves import NEVER, acknowledgements

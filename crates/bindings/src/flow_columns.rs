@@ -216,5 +216,25 @@ pub(crate) fn clock_bounds<'py>(
         });
         columns.set_item(name, rows.into_pyarray(py))?;
     }
+    add_points(&columns, &bounds)?;
     Ok((bounds.into_iter().map(|one| Constraints(one.constraints)).collect(), columns))
+}
+
+/// What the constraints of each connection are: how many, and which times they refer to.
+fn add_points(columns: &Bound<'_, PyDict>, bounds: &[Bounds]) -> PyResult<()> {
+    let numbers: [(&str, fn(&Clouds) -> i64); 4] = [
+        ("reference_ns", |clouds| clouds.reference_ns),
+        ("base_ns", |clouds| clouds.base_ns),
+        ("lower_count", |clouds| clouds.lower.len() as i64),
+        ("upper_count", |clouds| clouds.upper.len() as i64),
+    ];
+    for (name, number) in numbers {
+        let values = bounds.iter().map(|one| number(&one.constraints));
+        columns.set_item(name, PyArray1::from_iter(columns.py(), values))?;
+    }
+    let spans = Array2::from_shape_fn((2, bounds.len()), |(of, row)| {
+        let (first_ns, last_ns) = bounds[row].constraints.span_ns().unwrap_or_default();
+        [first_ns, last_ns][of]
+    });
+    columns.set_item("span_ns", spans.into_pyarray(columns.py()))
 }

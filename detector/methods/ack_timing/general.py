@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from detector.clocks.relation import TIMESTAMP_ERROR_S
+from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
 from detector.methods.ack_timing import wording
 from detector.methods.ack_timing.findings import NAME, AckTimingFinding
 from detector.methods.ack_timing.measured import Measured, finite
@@ -56,7 +56,7 @@ class _Path:
 
 def judge_general(measured: Measured, chosen: BoolArray, figures: list[Figure]) -> list[EvidenceColumns]:
     """The evidence on the `chosen` connections; each rule looks at those that the rules before left over."""
-    finding, clocks = AckTimingFinding, measured.clocks
+    finding = AckTimingFinding
     nearer, path = _nearer_than_handshake(measured), _path(measured)
     slack_s, spared = measured.of_clocks("slack_s"), measured.spared
     left = chosen.copy()
@@ -66,8 +66,8 @@ def judge_general(measured: Measured, chosen: BoolArray, figures: list[Figure]) 
         left[some] = False
         return some
 
-    unusual = taken(np.array([clock.unusual_steps > 0 for clock in clocks], np.bool_))
-    was_set = taken(np.array([clock.was_set for clock in clocks], np.bool_))
+    unusual = taken(measured.of_clocks("unusual_steps") > 0)
+    was_set = taken(measured.of_clocks("was_set"))
     overlap_s = np.where(np.isfinite(slack_s), np.maximum(-slack_s, 0.0), 0.0)
     counted = np.maximum(measured.violating, 1)
     overlapping = overlap_s / (overlap_s + COARSE_TICK_S) * counted / (counted + spared)
@@ -78,7 +78,7 @@ def judge_general(measured: Measured, chosen: BoolArray, figures: list[Figure]) 
     ahead = measured.ahead
     before_receivers = taken(ahead > np.maximum(spared, OWN_SHARE * measured.compared))
     is_nearer = rather_nearer | taken(nearer.found)
-    points = np.array([min(clock.lower_points, clock.upper_points) for clock in clocks], np.int64)
+    points = np.minimum(measured.of_clocks("lower_points"), measured.of_clocks("upper_points"))
     too_few = taken(~np.isfinite(slack_s) | (points < LEAST_ACKS))
     crossing = taken(_crosses_whole_path(measured, path))
     # Where single constraints contradict the one clock it may have been set, and then data show no round trip.
@@ -146,11 +146,7 @@ def _nearer_than_handshake(measured: Measured) -> _Nearer:
 def _path(measured: Measured) -> _Path:
     hold_ns = measured.numbers["least_hold_ns"]
     hold_s = np.where(hold_ns == UNKNOWN, 0.0, np.maximum(0.0, hold_ns.astype(np.float64))) / 1e9
-    known = [
-        [least_ns for flow in clock.clouds.values() if (least_ns := flow.times.least_round_trip_ns) is not None]
-        for clock in measured.clocks
-    ]
-    least_s = np.array([min(each) / 1e9 if each else math.nan for each in known], np.float64)
+    least_s = measured.of_clocks("least_acknowledged_s")
     return _Path(measured.of_clocks("data_high_s") - measured.of_clocks("data_low_s"), hold_s, least_s)
 
 

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from detector.clocks.clouds import FlowClouds, larger
+from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
+from detector.clocks.clouds import FlowClouds
 from detector.clocks.early_acks import ahead_of_receiver, violations
 from detector.clocks.handshake_path import handshake_round_trips_ns, legs_ns
-from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockRelation
+from detector.clocks.relations import ClockRelations
 from detector.method import Context
 from detector.options import ClockMode
 from detector.pair import Pair
@@ -29,6 +30,8 @@ TICKING_SHARE = 0.05
 
 #: So many packets show whether it does.
 TICKING_PACKETS = 100_000
+
+_DIRECTIONS = {direction: direction.name.lower() for direction in Direction}
 
 OWN_BEFORE = "acks_before_receivers_own"
 OWN_COMPARED = "acks_compared_with_receivers_own"
@@ -54,7 +57,7 @@ class Measured:
     rows: Int64Array
     pairs: Sequence[Pair]
     flows: Sequence[FlowClouds]
-    clocks: Sequence[ClockRelation]
+    clocks: ClockRelations
     numbers: Mapping[str, npt.NDArray[Any]]
     tick_s: FloatArray
     handshake_s: FloatArray  # NaN where it is not known
@@ -67,24 +70,23 @@ class Measured:
     @classmethod
     def of(cls, context: Context) -> Measured:
         """What the connections of a context show."""
-        chosen = [
-            (row, observation.pair, flow, clock)
-            for row, (observation, clock) in enumerate(zip(context.observations, context.clocks, strict=True))
-            if (flow := larger(clock.clouds)) is not None and flow.times.ack_count
-        ]
-        pairs = [pair for _, pair, _, _ in chosen]
-        flows, clocks = [flow for _, _, flow, _ in chosen], [clock for *_, clock in chosen]
+        known = [(row, flow) for row, flow in enumerate(context.clocks.larger) if flow is not None]
+        numbers = _core.flow_numbers([flow.times for _, flow in known])
+        acknowledged = np.flatnonzero(numbers["ack_count"] > 0)
+        rows = np.array([row for row, _ in known], np.int64)[acknowledged]
+        pairs = [context.observations[row].pair for row in rows.tolist()]
+        flows, clocks = [known[place][1] for place in acknowledged.tolist()], context.clocks.at(rows)
         # Of those that have clouds both sides are known.
         sides = context.sides if len(pairs) == len(context.sides) else Sides.of(pairs)
         is_up = np.array([flow.direction is Direction.UP for flow in flows], np.bool_)
         violating, timed = violations(flows, clocks)
         ahead, compared = ahead_of_receiver(flows, clocks)
         return cls(
-            np.array([row for row, *_ in chosen], np.int64),
+            rows,
             pairs,
             flows,
             clocks,
-            _core.flow_numbers([flow.times for flow in flows]),
+            {name: column[acknowledged] for name, column in numbers.items()},
             _ticks_s(pairs),
             seconds(_by_direction(is_up, lambda way: legs_ns(sides.sender(way), way)[0])),
             _by_direction(is_up, lambda way: handshake_round_trips_ns(sides, way)),
@@ -97,19 +99,19 @@ class Measured:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def of_clocks(self, name: str) -> FloatArray:
+    def of_clocks(self, name: str) -> npt.NDArray[Any]:
         """A number of every clock relation."""
-        return np.array([getattr(clock, name) for clock in self.clocks], np.float64)
+        return self.clocks.numbers[name]
 
     @property
     def spared(self) -> Int64Array:
         """Constraints that were left out."""
-        return np.array([clock.lower_spared + clock.upper_spared for clock in self.clocks], np.int64)
+        return np.asarray(self.of_clocks("lower_spared") + self.of_clocks("upper_spared"))
 
     @property
     def are_general(self) -> BoolArray:
         """Of which connections no clock was given."""
-        return np.array([clock.mode is ClockMode.GENERAL for clock in self.clocks], np.bool_)
+        return np.array([mode is ClockMode.GENERAL for mode in self.clocks.modes], np.bool_)
 
     def published(self, mode: ClockMode) -> Published:
         """Method 1 (theta = 0) or Method 2 with i = 1 (theta from the first datum), by the receiver's own ACK times."""
@@ -122,11 +124,12 @@ class Measured:
 
     def figures(self, first: Published, second: Published) -> list[Figure]:
         """The figures of every finding."""
-        clocks, pieces = self.clocks, [clock.pieces[0] for clock in self.clocks]
+        clocks, pieces = self.clocks, self.of_clocks("pieces")
+        steps_s = [clocks[row].steps_s[0] if count > 1 else None for row, count in enumerate(pieces.tolist())]
         return [
-            Figure("direction", [flow.direction.name.lower() for flow in self.flows]),
-            Figure("clocks", [clock.mode.value for clock in clocks]),
-            Figure("clock_basis", [clock.basis.value for clock in clocks]),
+            Figure("direction", [_DIRECTIONS[flow.direction] for flow in self.flows]),
+            Figure("clocks", [mode.value for mode in clocks.modes]),
+            Figure("clock_basis", [basis.value for basis in clocks.bases]),
             Figure("slack_s", finite(self.of_clocks("slack_s"))),
             Figure("exact_slack_s", finite(self.of_clocks("exact_slack_s"))),
             Figure("violating_share", self.violating / np.maximum(self.timed, 1)),
@@ -134,19 +137,19 @@ class Measured:
             Figure("acks", self.numbers["ack_count"]),
             Figure(OWN_BEFORE, self.ahead),
             Figure(OWN_COMPARED, self.compared),
-            Figure("lower_constraints", [clock.lower_points for clock in clocks]),
-            Figure("upper_constraints", [clock.upper_points for clock in clocks]),
+            Figure("lower_constraints", self.of_clocks("lower_points")),
+            Figure("upper_constraints", self.of_clocks("upper_points")),
             Figure("spared_constraints", self.spared),
             Figure("method1_share", first.share),
             Figure("method1_margin_s", finite(first.margin_s)),
             Figure("method2_share", second.share),
             Figure("method2_margin_s", finite(second.margin_s)),
-            Figure("offset_s", [piece.offset_ns / 1e9 for piece in pieces]),
-            Figure("drift_ppm", [piece.drift * 1e6 for piece in pieces]),
-            Figure("pieces", [len(clock.pieces) for clock in clocks]),
-            Figure("step_s", [clock.steps_s[0] if len(clock.pieces) > 1 else None for clock in clocks]),
+            Figure("offset_s", self.of_clocks("offset_ns") / 1e9),
+            Figure("drift_ppm", self.of_clocks("drift") * 1e6),
+            Figure("pieces", pieces),
+            Figure("step_s", steps_s),
             Figure("round_trip_min_s", finite(self.of_clocks("round_trip_min_s"))),
-            Figure("clock_was_set", [clock.was_set for clock in clocks]),
+            Figure("clock_was_set", self.of_clocks("was_set")),
             Figure("timestamp_tick_s", self.tick_s),
             Figure("handshake_s", finite(self.handshake_s)),
         ]

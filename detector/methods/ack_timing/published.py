@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
 from detector.clocks.clouds import loss_share, spared_points
-from detector.clocks.relation import TIMESTAMP_ERROR_S
 from detector.methods.ack_timing import wording
 from detector.methods.ack_timing.findings import NAME, AckTimingFinding
 from detector.methods.ack_timing.measured import Measured, Published
@@ -21,7 +21,7 @@ def judge_published(
     """The evidence on the `chosen` connections by Method 1 or 2 (both `found`), whichever was asked for."""
     first, second = found
     numbers = measured.numbers
-    is_first = np.array([clock.mode is ClockMode.SYNCHRONISED for clock in measured.clocks], np.bool_)
+    is_first = np.array([mode is ClockMode.SYNCHRONISED for mode in measured.clocks.modes], np.bool_)
     share, margin_s = np.where(is_first, (first.share, first.margin_s), (second.share, second.margin_s))
     violating = np.where(is_first, first.violating, second.violating)
     least_delay_s = numbers["least_delay_ns"] / 1e9

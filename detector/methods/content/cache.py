@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from detector.clocks.relation import TIMESTAMP_ERROR_S
+from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
 from detector.method import Observation
 from detector.methods.content.findings import NAME, ContentFinding
 from detector.methods.content.stream_heads import first_piece

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from detector.clocks.clock_relation import ClockRelation
 from detector.clocks.clouds import larger
-from detector.clocks.relation import ClockRelation
 from detector.clocks.sender_axis import SenderAxis, raised_ns, sender_axis
 from detector.pair import Vantage
 from detector.shown.telling_packets.rows import acknowledging_rows, first_copies, row_of_byte

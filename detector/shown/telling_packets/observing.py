@@ -16,7 +16,7 @@ from detector.options import DetectOptions
 from pepscope.captures.capture import Capture
 
 if TYPE_CHECKING:
-    from detector.clocks.relation import ClockRelation
+    from detector.clocks.clock_relation import ClockRelation
     from detector.method import Context, Observation
     from detector.pairing.captures import PairedCaptures
 

@@ -17,7 +17,7 @@ from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import Evidence, FloatArray
 
 if TYPE_CHECKING:
-    from detector.clocks.relation import ClockRelation
+    from detector.clocks.clock_relation import ClockRelation
     from detector.pair import Pair, Vantage
     from detector.shown.telling_packets.observing import Observed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from detector.clocks.relation import ClockRelation
+from detector.clocks.clock_relation import ClockRelation
 from detector.method import Observation
 from detector.shown.asked import AskedPackets
 from detector.shown.telling_packets.naming import Asked, PacketNames, was_judged_as_seen

@@ -96,7 +96,10 @@ def test_clouds_are_those_of_the_reference(seed, count, how, server_clock, lower
             "data": data.separate(DRIFT_LIMIT),
             "most": found.separate_most(DRIFT_LIMIT, 41, exact),
         }
-        assert {name: tuple(column[:, 0]) for name, column in of_bounds.items()} == wanted_lines
+        assert {name: tuple(of_bounds[name][:, 0]) for name in wanted_lines} == wanted_lines
+        for name in ("reference_ns", "base_ns", "lower_count", "upper_count"):
+            assert of_bounds[name][0] == getattr(bounds, name)
+        assert tuple(of_bounds["span_ns"][:, 0]) == (bounds.span_ns or (0.0, 0.0))
     x = np.concatenate([lower.x_ns, upper.x_ns])
     assert found.span_ns == ((x.min(), x.max()) if len(x) else None)
     low, high = found.unspared_bounds_ns()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from detector.clocks.relation import ClockBasis, ClockRelation
+from detector.clocks.clock_relation import ClockBasis, ClockRelation
 from detector.clocks.sender_axis import SenderAxis
 from detector.clocks.steps import ClockPiece
 from detector.method import Context, Observation

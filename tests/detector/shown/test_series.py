@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detector.clocks.relation import ClockRelation, relate
+from detector.clocks.clock_relation import ClockRelation
+from detector.clocks.relation import relate
 from detector.options import ClockMode, DetectOptions
 from detector.pair import Pair, StreamAlignment, Vantage
 from detector.shown.series import flow_series
