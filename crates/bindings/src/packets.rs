@@ -6,6 +6,7 @@ use std::sync::Arc;
 use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
 use pepscope_connections::Columns;
 use pepscope_evidence::clocks::timestamps;
+use pepscope_evidence::flows::staircases::Staircases;
 use pepscope_evidence::packets::Packets;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -101,12 +102,12 @@ macro_rules! packet_columns {
 
         impl BorrowedArrays<'_> {
             fn columns(&self) -> PyResult<Packets<'_>> {
-                Ok(Packets { $($name: self.$name.as_slice()?,)* })
+                Ok(Packets { $($name: self.$name.as_slice()?,)* staircases: None })
             }
         }
 
         fn slices(columns: &Columns) -> Packets<'_> {
-            Packets { $($name: &columns.$name,)* }
+            Packets { $($name: &columns.$name,)* staircases: None }
         }
 
         fn owned(packets: Packets<'_>) -> Columns {
@@ -115,7 +116,7 @@ macro_rules! packet_columns {
 
         /// Some rows of the columns of several connections.
         pub(crate) fn rows(columns: &Columns, range: Range<usize>) -> Packets<'_> {
-            Packets { $($name: &columns.$name[range.clone()],)* }
+            Packets { $($name: &columns.$name[range.clone()],)* staircases: None }
         }
 
         fn with_replaced(mut replaced: Columns, columns: &Bound<'_, PyDict>) -> PyResult<Columns> {
@@ -148,14 +149,14 @@ macro_rules! packet_columns {
 
             $(#[getter]
             fn $name(&self, py: Python<'_>) -> Py<PyArray1<$element>> {
-                match &self.0 {
+                match &self.kept {
                     Kept::Few(columns, range, arrays) => copied(py, &arrays.$name, &columns.$name[range.clone()]),
                     Kept::Many(arrays) => arrays.$name.clone_ref(py),
                 }
             })*
 
             fn __len__(&self, py: Python<'_>) -> usize {
-                match &self.0 {
+                match &self.kept {
                     Kept::Few(_, range, _) => range.len(),
                     Kept::Many(arrays) => arrays.time_ns.bind(py).len(),
                 }
@@ -203,9 +204,9 @@ macro_rules! packet_columns {
                         return Err(PyTypeError::new_err(format!("packets have no column {name:?}")));
                     }
                 }
-                Ok(match &self.0 {
+                Ok(match &self.kept {
                     Kept::Few(own, range, _) => Self::new(py, with_replaced(owned(rows(own, range.clone())), columns)?),
-                    Kept::Many(own) => Self(Kept::Many(own.replaced(py, columns)?)),
+                    Kept::Many(own) => Self::keeping(Kept::Many(own.replaced(py, columns)?)),
                 })
             }
 
@@ -240,7 +241,11 @@ packet_columns! {
 
 /// Packets of one connection in capture order.
 #[pyclass(frozen, module = "pepscope._core")]
-pub(crate) struct PacketColumns(Kept);
+pub(crate) struct PacketColumns {
+    kept: Kept,
+    /// What methods made of these packets.
+    staircases: Arc<Staircases>,
+}
 
 enum Kept {
     /// Rows of columns that several connections may share.
@@ -251,16 +256,16 @@ enum Kept {
 impl PacketColumns {
     pub(crate) fn new(py: Python<'_>, columns: Columns) -> Self {
         if columns.time_ns.len() > MOST_COPIED {
-            Self(Kept::Many(Arrays::new(py, columns)))
+            Self::keeping(Kept::Many(Arrays::new(py, columns)))
         } else {
             let all = 0..columns.time_ns.len();
-            Self(Kept::Few(Arc::new(columns), all, Copies::none()))
+            Self::keeping(Kept::Few(Arc::new(columns), all, Copies::none()))
         }
     }
 
     /// The packets of a connection in some rows, at most `MOST_SHARED`, of columns that it shares with others.
     pub(crate) fn shared(columns: &Arc<Columns>, range: Range<usize>) -> Self {
-        Self(Kept::Few(columns.clone(), range, Copies::none()))
+        Self::keeping(Kept::Few(columns.clone(), range, Copies::none()))
     }
 
     /// Whether times fall by more than this from one packet to the next.
@@ -268,16 +273,26 @@ impl PacketColumns {
         Ok(!timestamps::falls(self.borrowed(py)?.columns()?.time_ns, least_fall_ns).is_empty())
     }
 
+    fn keeping(kept: Kept) -> Self {
+        Self { kept, staircases: Arc::default() }
+    }
+
     fn borrowed<'py>(&self, py: Python<'py>) -> PyResult<PacketArrays<'py>> {
-        Ok(match &self.0 {
-            Kept::Few(columns, range, _) => PacketArrays::Few(columns.clone(), range.clone()),
-            Kept::Many(arrays) => PacketArrays::Many(Box::new(arrays.borrowed(py)?)),
-        })
+        let arrays = match &self.kept {
+            Kept::Few(columns, range, _) => BorrowedPackets::Few(columns.clone(), range.clone()),
+            Kept::Many(arrays) => BorrowedPackets::Many(Box::new(arrays.borrowed(py)?)),
+        };
+        Ok(PacketArrays { arrays, staircases: self.staircases.clone() })
     }
 }
 
-/// The columns of a `PacketColumns` that Python gave.
-pub(crate) enum PacketArrays<'py> {
+/// The columns of a `PacketColumns` that Python gave, and what was made of them.
+pub(crate) struct PacketArrays<'py> {
+    arrays: BorrowedPackets<'py>,
+    staircases: Arc<Staircases>,
+}
+
+enum BorrowedPackets<'py> {
     Few(Arc<Columns>, Range<usize>),
     Many(Box<BorrowedArrays<'py>>),
 }
@@ -292,9 +307,10 @@ impl<'py> FromPyObject<'_, 'py> for PacketArrays<'py> {
 
 impl PacketArrays<'_> {
     pub(crate) fn columns(&self) -> PyResult<Packets<'_>> {
-        match self {
-            Self::Few(columns, range) => Ok(rows(columns, range.clone())),
-            Self::Many(arrays) => arrays.columns(),
-        }
+        let packets = match &self.arrays {
+            BorrowedPackets::Few(columns, range) => rows(columns, range.clone()),
+            BorrowedPackets::Many(arrays) => arrays.columns()?,
+        };
+        Ok(Packets { staircases: Some(&self.staircases), ..packets })
     }
 }

@@ -1,6 +1,6 @@
 //! Staircases of a flow from packet columns to NumPy columns.
 
-use numpy::{IntoPyArray, PyArray1};
+use numpy::PyArray1;
 use pepscope_evidence::flows::staircase::ByteRanges;
 use pyo3::prelude::*;
 
@@ -20,8 +20,8 @@ pub(crate) fn data_ranges<'py>(
     packets: PacketArrays<'py>,
 ) -> PyResult<(Ranges<'py>, Ranges<'py>)> {
     let columns = packets.columns()?;
-    let (beyond, below) = py.detach(|| columns.data_ranges(direction));
-    Ok((handed_over(py, beyond), handed_over(py, below)))
+    let data = py.detach(|| columns.data_ranges(direction));
+    Ok((handed_over(py, &data.beyond), handed_over(py, &data.below)))
 }
 
 /// First arrival of every byte of a flow at its receiver.
@@ -29,7 +29,7 @@ pub(crate) fn data_ranges<'py>(
 pub(crate) fn first_arrivals<'py>(py: Python<'py>, direction: u8, packets: PacketArrays<'py>) -> PyResult<Ranges<'py>> {
     let columns = packets.columns()?;
     let arrived = py.detach(|| columns.first_arrivals(direction));
-    Ok(handed_over(py, arrived))
+    Ok(handed_over(py, &arrived))
 }
 
 /// The acknowledgements of a flow's data that advance.
@@ -40,10 +40,19 @@ pub(crate) fn acknowledgement_steps<'py>(
     packets: PacketArrays<'py>,
 ) -> PyResult<Steps<'py>> {
     let columns = packets.columns()?;
-    let steps = py.detach(|| columns.acknowledgement_steps(direction));
-    Ok((steps.value.into_pyarray(py), steps.time_ns.into_pyarray(py), steps.plain.into_pyarray(py)))
+    let acks = py.detach(|| columns.acknowledgement_times(direction));
+    let steps = &acks.steps;
+    Ok((
+        PyArray1::from_slice(py, &steps.value),
+        PyArray1::from_slice(py, &steps.time_ns),
+        PyArray1::from_slice(py, &steps.plain),
+    ))
 }
 
-fn handed_over(py: Python<'_>, ranges: ByteRanges) -> Ranges<'_> {
-    (ranges.start.into_pyarray(py), ranges.end.into_pyarray(py), ranges.time_ns.into_pyarray(py))
+fn handed_over<'py>(py: Python<'py>, ranges: &ByteRanges) -> Ranges<'py> {
+    (
+        PyArray1::from_slice(py, &ranges.start),
+        PyArray1::from_slice(py, &ranges.end),
+        PyArray1::from_slice(py, &ranges.time_ns),
+    )
 }

@@ -9,6 +9,7 @@ pub mod hop_limits;
 pub mod openings;
 pub mod sender_lead;
 pub mod staircase;
+pub mod staircases;
 pub mod times;
 pub mod transfer_spans;
 pub mod window_course;

@@ -1,5 +1,7 @@
 //! Packets of one connection as columns, in capture order.
 
+use crate::flows::staircases::Staircases;
+
 /// Acknowledgement offset of a packet without the ACK flag.
 pub const NO_ACKNOWLEDGEMENT: i64 = -(1 << 62);
 
@@ -49,6 +51,8 @@ pub struct Packets<'a> {
     pub payload_hash: &'a [u32],
     pub marks: &'a [u16],
     pub round_trip_time_ns: &'a [i64],
+    /// Where what is made of these packets is kept; without it, it is made anew each time.
+    pub staircases: Option<&'a Staircases>,
 }
 
 impl Packets<'_> {

@@ -51,23 +51,23 @@ pub fn last_arrivals(arrivals: &ByteRanges, acknowledged: &[i64]) -> Vec<i64> {
 impl Packets<'_> {
     /// Packets with payload in a direction.
     pub fn data_rows(&self, direction: u8) -> Vec<i64> {
-        self.rows_where(|row| self.direction[row] == direction && self.payload_bytes[row] > 0)
+        let rows = self.direction.iter().zip(self.payload_bytes);
+        rows_where(rows, |(&way, &payload_bytes)| way == direction && payload_bytes > 0)
     }
 
     /// Packets of a direction whose payload lies beyond all before, or fills a hole.
     pub fn first_copies(&self, direction: u8) -> Vec<i64> {
         const AGAIN: u16 = mark::RETRANSMISSION | mark::DUPLICATE | mark::KEEP_ALIVE | mark::ZERO_WINDOW_PROBE;
-        self.rows_where(|row| {
-            self.direction[row] == direction && self.payload_bytes[row] > 0 && self.marks[row] & AGAIN == 0
-        })
+        let rows = self.direction.iter().zip(self.payload_bytes).zip(self.marks);
+        rows_where(rows, |((&way, &payload_bytes), &marks)| way == direction && payload_bytes > 0 && marks & AGAIN == 0)
     }
 
     /// Packets that acknowledge more of the data of `direction` than any before.
     pub fn acknowledging_rows(&self, direction: u8) -> Vec<i64> {
         let mut most = 0;
-        self.rows_where(|row| {
-            let acknowledged = self.acknowledgement_offset[row];
-            let is_new = self.direction[row] != direction && acknowledged > most;
+        let rows = self.direction.iter().zip(self.acknowledgement_offset);
+        rows_where(rows, |(&way, &acknowledged)| {
+            let is_new = way != direction && acknowledged > most;
             most = if is_new { acknowledged } else { most };
             is_new
         })
@@ -78,19 +78,18 @@ impl Packets<'_> {
         (0..self.len()).find(|&row| self.direction[row] == direction && self.flags[row] & flags != 0)
     }
 
-    fn rows_where(&self, mut is_meant: impl FnMut(usize) -> bool) -> Vec<i64> {
-        (0..self.len()).filter(|&row| is_meant(row)).filter_map(|row| i64::try_from(row).ok()).collect()
-    }
-
     /// The first packet that carries a byte of the stream of `direction`.
     pub fn row_of_byte(&self, direction: u8, offset: i64) -> Option<usize> {
-        (0..self.len()).find(|&row| {
-            let start = self.sequence_offset[row];
-            self.direction[row] == direction
-                && start <= offset
-                && offset < start.saturating_add(self.payload_bytes[row].into())
+        let mut rows = self.sequence_offset.iter().zip(self.direction).zip(self.payload_bytes);
+        rows.position(|((&start, &way), &payload_bytes)| {
+            way == direction && start <= offset && offset < start.saturating_add(payload_bytes.into())
         })
     }
+}
+
+/// Numbers of the rows that are meant.
+fn rows_where<T>(rows: impl Iterator<Item = T>, mut is_meant: impl FnMut(T) -> bool) -> Vec<i64> {
+    (0..).zip(rows).filter_map(|(number, row)| is_meant(row).then_some(number)).collect()
 }
 
 #[cfg(test)]

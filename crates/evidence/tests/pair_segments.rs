@@ -70,6 +70,7 @@ impl Transfer {
             payload_hash: &self.nothing.0,
             marks: &self.marks,
             round_trip_time_ns: &self.times,
+            ..Packets::default()
         };
         assert!(packets.is_even());
         Vantage { packets, ..Default::default() }

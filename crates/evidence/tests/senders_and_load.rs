@@ -39,6 +39,7 @@ proptest! {
             ip_id: &rows.iter().map(|row| row.7).collect::<Vec<_>>(),
             ttl: &bytes,
             payload_hash: &wide,
+            ..Packets::default()
         };
         for direction in [0, 1] {
             let sender = packets.sender(5, direction);

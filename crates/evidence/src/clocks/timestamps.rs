@@ -28,6 +28,11 @@ impl TimestampSteps {
 /// Places in capture order before which the clock fell by more than `least_ns`. One packet that stands too late in its
 /// file makes no fall: the next one is back where time had got to.
 pub fn falls(time_ns: &[i64], least_ns: i64) -> Vec<usize> {
+    let mut steps = time_ns.iter().zip(time_ns.iter().skip(1));
+    // Nearly no capture has any.
+    if steps.all(|(before, &after)| after.wrapping_sub(*before) >= least_ns.saturating_neg()) {
+        return Vec::new();
+    }
     let later = time_ns.iter().skip(2).map(Some).chain([None]);
     let rows = time_ns.iter().zip(time_ns.iter().skip(1)).zip(later);
     let fallen = rows.enumerate().filter(|(_, ((&before, &after), next))| {

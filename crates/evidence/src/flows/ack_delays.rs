@@ -42,7 +42,8 @@ impl Packets<'_> {
     /// Round trips of `direction`'s data at its sender, without bytes that were sent again (Karn); short ones are below
     /// `limit_s`.
     pub fn plain_round_trips(&self, direction: u8, limit_s: f64) -> RoundTrips {
-        let (first_copies, repeats) = self.data_ranges(direction);
+        let data = self.data_ranges(direction);
+        let (first_copies, repeats) = (&data.beyond, &data.below);
         let again = Coverage::of(repeats.start.iter().copied().zip(repeats.end.iter().copied()));
         let mut left_times = first_copies.times();
         let mut timed = Vec::new();

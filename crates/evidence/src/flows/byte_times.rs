@@ -1,7 +1,7 @@
 //! When a byte was captured and when it was acknowledged: lookups in the staircases of one flow at one vantage.
 
 use crate::ascending::Ascending;
-use crate::flows::staircase::{AcknowledgementSteps, ByteRanges};
+use crate::flows::staircase::{AcknowledgementSteps, ByteRanges, DataRanges};
 use crate::packets::{flag, Packets};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -74,6 +74,12 @@ pub struct AckTimes {
 }
 
 impl AckTimes {
+    /// `is_opened`: the capture holds a SYN, so that acknowledgements before the first one of data are known.
+    pub(crate) fn of(steps: AcknowledgementSteps, is_opened: bool) -> Self {
+        let first = steps.value.first().copied().unwrap_or(0);
+        AckTimes { steps, floor: if is_opened { first.min(0) } else { first } }
+    }
+
     /// Lookups, each of which begins where the one before ended.
     pub fn times(&self) -> TimesOfAcks<'_> {
         TimesOfAcks { acks: self, values: Ascending::new(&self.steps.value) }
@@ -133,25 +139,23 @@ impl Coverage {
     }
 }
 
-impl Packets<'_> {
-    /// First arrival of every byte at the receiver of `direction`'s data; what fills a hole counts when it arrives.
-    pub fn first_arrivals(&self, direction: u8) -> ByteRanges {
-        let (beyond, late) = self.data_ranges(direction);
-        let fillers = hole_fillers(&beyond, &late);
+impl DataRanges {
+    /// First arrivals at the receiver; `None` where nothing filled a hole, and they are what lay beyond all before.
+    pub(crate) fn first_arrivals(&self) -> Option<ByteRanges> {
+        let fillers = hole_fillers(&self.beyond, &self.below);
         if fillers.is_empty() {
-            return beyond;
+            return None;
         }
-        let mut rows: Vec<_> = beyond.rows().chain(fillers).collect();
+        let mut rows: Vec<_> = self.beyond.rows().chain(fillers).collect();
         rows.sort_by_key(|&(start, _, _)| start);
-        rows.into_iter().collect()
+        Some(rows.into_iter().collect())
     }
+}
 
-    /// The acknowledgements of `direction`'s data with what was reached before the capture began.
-    pub fn acknowledgement_times(&self, direction: u8) -> AckTimes {
-        let steps = self.acknowledgement_steps(direction);
-        let opened = self.flags.iter().take(OPENING_PACKETS).any(|&flags| flags & flag::SYN != 0);
-        let first = steps.value.first().copied().unwrap_or(0);
-        AckTimes { steps, floor: if opened { first.min(0) } else { first } }
+impl Packets<'_> {
+    /// Whether the capture holds a SYN of the connection.
+    pub(crate) fn is_opened(&self) -> bool {
+        self.flags.iter().take(OPENING_PACKETS).any(|&flags| flags & flag::SYN != 0)
     }
 }
 
@@ -160,6 +164,9 @@ impl Packets<'_> {
 ///
 /// A segment may span several holes; a filler of another segmentation is rare, so it is cut to the first of them.
 fn hole_fillers(beyond: &ByteRanges, late: &ByteRanges) -> Vec<(i64, i64, i64)> {
+    if late.start.is_empty() {
+        return Vec::new();
+    }
     let holes: Vec<(i64, i64)> = beyond.gaps().collect();
     let clipped = late.rows().filter_map(|(start, end, time_ns)| {
         let &(low, high) = holes.get(holes.partition_point(|&(_, high)| high <= start))?;
@@ -237,7 +244,9 @@ mod tests {
             time_ns: &[1, 2, 3, 4, 5],
             direction: &[1; 5],
             sequence_offset: &[0, 300, 150, 100, 100],
+            acknowledgement_offset: &[0; 5],
             payload_bytes: &[100, 100, 100, 120, 200],
+            flags: &[flag::ACK; 5],
             ..Packets::default()
         };
         let arrived = packets.first_arrivals(1);

@@ -1,6 +1,6 @@
 //! Hop limits (TTL) of a connection's packets.
 
-use crate::packets::{flag, Packets, DOWN, NO_ACKNOWLEDGEMENT, UP};
+use crate::packets::{flag, Packets, NO_ACKNOWLEDGEMENT};
 
 /// Hop limits of packets that acknowledge, without resets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,10 +14,13 @@ pub struct AnsweringHopLimits {
 impl Packets<'_> {
     /// The most frequent hop limit up (0) and down (1), the lowest of equally frequent ones.
     pub fn hop_limits(&self) -> [Option<u8>; 2] {
-        [UP, DOWN].map(|direction| {
-            let flow = self.ttl.iter().zip(self.direction).filter(|&(_, &way)| way == direction);
-            most_frequent(flow.map(|(&ttl, _)| ttl))
-        })
+        let mut counts = [[0; 256]; 2];
+        for (&ttl, &way) in self.ttl.iter().zip(self.direction) {
+            if let Some(counts) = counts.get_mut(usize::from(way)) {
+                counts[usize::from(ttl)] += 1;
+            }
+        }
+        counts.map(|counts| most_counted(&counts))
     }
 
     /// The hop limits of `direction`'s answer to a handshake and of what followed.
@@ -37,8 +40,12 @@ impl Packets<'_> {
 }
 
 fn most_frequent(values: impl Iterator<Item = u8>) -> Option<u8> {
-    let mut counts = [0usize; 256];
+    let mut counts = [0; 256];
     values.for_each(|value| counts[usize::from(value)] += 1);
+    most_counted(&counts)
+}
+
+fn most_counted(counts: &[usize; 256]) -> Option<u8> {
     let most = counts.iter().max().copied().filter(|&count| count > 0)?;
     (0..=u8::MAX).find(|&value| counts[usize::from(value)] == most)
 }

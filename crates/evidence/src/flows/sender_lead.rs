@@ -72,6 +72,7 @@ impl FlowTimes {
         let before = self.ack_seen_ns.partition_point(|&seen_ns| seen_ns < arrived);
         let at_start = before.checked_sub(1).map_or(0, |place| self.ack_value[place].wrapping_sub(begin));
         let unread = comparison.windows.map(|windows| Unread::of(&windows, if self.is_up { DOWN } else { UP }));
+        let mut unread = unread.as_ref().map(Unread::lookups);
         let mut found = SenderLead {
             total_bytes: acknowledged.max(reached).wrapping_sub(begin),
             delivered_when_done_bytes: delivered_at(done_ns).wrapping_sub(begin),
@@ -87,7 +88,7 @@ impl FlowTimes {
             let delivered = delivered_at(seen_ns);
             let lead = value.wrapping_sub(delivered);
             most = most.max(Some(lead));
-            let Some(unread) = &unread else {
+            let Some(unread) = &mut unread else {
                 continue;
             };
             let segments = delivered.wrapping_sub(begin).max(0) / comparison.buffers.segment_bytes.max(1);
@@ -107,19 +108,26 @@ impl FlowTimes {
     fn delivery(&self, comparison: &LeadComparison<'_>) -> Option<Delivery> {
         let held = comparison.receiver.first_arrivals(if self.is_up { UP } else { DOWN });
         let begin = held.start.iter().min()?.wrapping_add(comparison.shift);
-        let mut came: Vec<(i64, i64)> = held.time_ns.iter().copied().zip(held.end.iter().copied()).collect();
-        came.sort_by_key(|&(time_ns, _)| time_ns);
         let on_sender_clock = |receiver_ns| comparison.clock.other_clock_ns(receiver_ns, !self.is_up);
         let data = self.data_sent_ns.iter().zip(&self.data_arrived_ns);
         let latest_ns = data.map(|(&sent_ns, &arrived_ns)| sent_ns.wrapping_sub(on_sender_clock(arrived_ns))).max()?;
         let moved_ns = if comparison.clock_given { latest_ns.max(0) } else { latest_ns };
         let (mut time_ns, mut reached) = (i64::MIN, i64::MIN);
-        let mut delivery = Delivery { begin, time_ns: Vec::new(), reached: Vec::new() };
-        for (came_ns, end) in came {
+        let count = held.time_ns.len();
+        let mut delivery = Delivery { begin, time_ns: Vec::with_capacity(count), reached: Vec::with_capacity(count) };
+        let mut deliver = |(&came_ns, &end): (&i64, &i64)| {
             time_ns = time_ns.max(on_sender_clock(came_ns).wrapping_add(moved_ns));
             reached = reached.max(end.wrapping_add(comparison.shift));
             delivery.time_ns.push(time_ns);
             delivery.reached.push(reached);
+        };
+        let came = held.time_ns.iter().zip(&held.end);
+        if held.time_ns.is_sorted() {
+            came.for_each(deliver);
+        } else {
+            let mut came: Vec<_> = came.collect();
+            came.sort_by_key(|&(time_ns, _)| time_ns);
+            came.into_iter().for_each(&mut deliver);
         }
         Some(delivery)
     }
@@ -142,21 +150,38 @@ impl Unread {
     fn of(packets: &Packets<'_>, direction: u8) -> Self {
         let mut unread = Unread { time_ns: Vec::new(), bytes: Vec::new() };
         let mut largest = 0;
-        for (place, (&way, &flags)) in packets.direction.iter().zip(packets.flags).enumerate() {
+        let kinds = packets.direction.iter().zip(packets.flags);
+        for (((&way, &flags), &window), &time_ns) in kinds.zip(packets.window_bytes).zip(packets.time_ns) {
             if way == direction && flags & flag::SYN == 0 {
-                let window = i64::from(packets.window_bytes[place]);
+                let window = i64::from(window);
                 largest = largest.max(window);
-                unread.time_ns.push(packets.time_ns[place]);
+                unread.time_ns.push(time_ns);
                 unread.bytes.push(largest - window);
             }
         }
         unread
     }
 
+    fn lookups(&self) -> UnreadAt<'_> {
+        UnreadAt { unread: self, ascending: self.time_ns.is_sorted().then(|| Ascending::new(&self.time_ns)) }
+    }
+}
+
+/// Looks up what waited unread at times that mostly ascend.
+struct UnreadAt<'a> {
+    unread: &'a Unread,
+    /// None where a capture's times are out of order.
+    ascending: Option<Ascending<'a, i64>>,
+}
+
+impl UnreadAt<'_> {
     /// At the last window that was advertised by a time, or the first of all.
-    fn at(&self, time_ns: i64) -> i64 {
-        let known = self.time_ns.partition_point(|&advertised_ns| advertised_ns <= time_ns);
-        self.bytes.get(known.saturating_sub(1)).copied().unwrap_or(0)
+    fn at(&mut self, time_ns: i64) -> i64 {
+        let known = match &mut self.ascending {
+            Some(ascending) => ascending.up_to(time_ns),
+            None => self.unread.time_ns.partition_point(|&advertised_ns| advertised_ns <= time_ns),
+        };
+        self.unread.bytes.get(known.saturating_sub(1)).copied().unwrap_or(0)
     }
 }
 
@@ -185,7 +210,9 @@ mod tests {
             time_ns: &arrived,
             direction: &[UP; 4],
             sequence_offset: &[100, 110, 120, 130],
+            acknowledgement_offset: &[0; 4],
             payload_bytes: &[10; 4],
+            flags: &[flag::ACK; 4],
             ..Packets::default()
         };
         let clock = ClockLines(&[LINE]);
@@ -212,7 +239,10 @@ mod tests {
             ..Packets::default()
         };
         let unread = Unread::of(&packets, 1);
-        assert_eq!([-5, 0, 19, 25].map(|time_ns| unread.at(time_ns)), [0, 0, 0, 120]);
-        assert_eq!(Unread::of(&packets, 0).at(7), 0);
+        let mut lookups = unread.lookups();
+        assert_eq!([-5, 0, 19, 25].map(|time_ns| lookups.at(time_ns)), [0, 0, 0, 120]);
+        assert_eq!(Unread::of(&packets, 0).lookups().at(7), 0);
+        let out_of_order = Unread { time_ns: vec![10, 0, 20], ..unread };
+        assert_eq!([25, 5].map(|time_ns| out_of_order.lookups().at(time_ns)), [120, 0]);
     }
 }

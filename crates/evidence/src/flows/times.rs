@@ -47,7 +47,8 @@ impl FlowCaptures<'_> {
     ///
     /// A copy within `same_copy_ns` of the first is the capture's own, taken twice.
     pub fn times(&self, points_limit: usize, same_copy_ns: i64) -> Option<FlowTimes> {
-        let (sent, repeats) = self.sender.data_ranges(self.direction);
+        let data = self.sender.data_ranges(self.direction);
+        let (sent, repeats) = (&data.beyond, &data.below);
         if sent.start.is_empty() {
             return None;
         }
@@ -56,12 +57,12 @@ impl FlowCaptures<'_> {
         let returned = self.receiver.acknowledgement_times(self.direction);
         let mut times = FlowTimes {
             is_up: self.direction == UP,
-            sender_missed: missed_packets(&sent, &seen, self.sender_began),
+            sender_missed: missed_packets(sent, &seen, self.sender_began),
             receiver_missed: missed_packets(&arrived, &returned, self.receiver_began),
             ..FlowTimes::default()
         };
-        self.add_data(&mut times, &sent, &repeats, &arrived, points_limit);
-        let again = SentAgain::of(&sent, &repeats, same_copy_ns);
+        self.add_data(&mut times, sent, repeats, &arrived, points_limit);
+        let again = SentAgain::of(sent, repeats, same_copy_ns);
         let first = seen.steps.value.partition_point(|&value| value <= seen.floor.max(0));
         let (mut sent_times, mut arrival_times) = (sent.times(), arrived.times());
         let mut returned_times = returned.times();
@@ -251,6 +252,7 @@ mod tests {
             time_ns: &[7, 17],
             direction: &[0, 0],
             sequence_offset: &[0, 100],
+            acknowledgement_offset: &[0, 0],
             payload_bytes: &[100, 100],
             marks: &[0, 0],
             flags: &[flag::ACK; 2],

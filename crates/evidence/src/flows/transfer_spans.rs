@@ -21,8 +21,10 @@ pub fn transfer_spans(
     shift: i64,
     shortest_bytes: i64,
 ) -> Option<TransferSpans> {
-    let (sent, _) = sender.data_ranges(direction);
-    let acks = sender.acknowledgement_steps(direction);
+    let data = sender.data_ranges(direction);
+    let sent = &data.beyond;
+    let acks = sender.acknowledgement_times(direction);
+    let acks = &acks.steps;
     let received = receiver.first_arrivals(direction);
     let low = (*sent.start.first()?).max(received.start.first()?.wrapping_add(shift));
     let high = (*sent.end.last()?).min(received.end.last()?.wrapping_add(shift)).min(*acks.value.last()?);
@@ -67,7 +69,9 @@ mod tests {
             time_ns: &[105, 112],
             direction: &[1, 1],
             sequence_offset: &[110, 120],
+            acknowledgement_offset: &[0, 0],
             payload_bytes: &[10, 10],
+            flags: &[flag::ACK; 2],
             ..Packets::default()
         };
         let found = transfer_spans(1, &sender, &receiver, -100, 1);

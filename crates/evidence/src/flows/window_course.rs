@@ -25,13 +25,13 @@ impl Packets<'_> {
         let Some(first) = windows.clone().next() else {
             return course;
         };
-        course.largest_bytes = i64::from(windows.clone().max().unwrap_or(first));
         let opened = windows.clone().position(|window| f64::from(window) > open_share * f64::from(first));
-        let (mut least, mut largest, mut is_shut) = (u32::MAX, 1, false);
-        for window in windows.by_ref().skip(opened.unwrap_or(0)) {
+        let before = windows.by_ref().take(opened.unwrap_or(0)).max().unwrap_or(0);
+        let (mut least, mut largest, mut is_shut) = (u32::MAX, 0, false);
+        for window in windows {
             least = least.min(window);
             largest = largest.max(window);
-            let share = f64::from(window) / f64::from(largest);
+            let share = f64::from(window) / f64::from(largest.max(1));
             course.least_share = course.least_share.min(share);
             if share <= shut_share {
                 course.times_shut += usize::from(!is_shut);
@@ -42,6 +42,7 @@ impl Packets<'_> {
             }
         }
         course.least_bytes = i64::from(least);
+        course.largest_bytes = i64::from(before.max(largest));
         course
     }
 

@@ -73,20 +73,25 @@ impl Vantage<'_> {
     /// `shifts` are added to the offsets of each stream. Data are sampled by their own offset, pure acknowledgements by
     /// what they acknowledge.
     pub fn read(&self, shifts: [i64; 2], sampling: Sampling) -> Flows {
-        let mut wanted: Vec<usize> = (0..self.packets.len()).filter(|&row| self.is_wanted(row)).collect();
         if sampling.every > 1 {
-            let limit = (1_u128 << 64) / u128::from(sampling.every);
-            let is_kept = |row: usize| u128::from(self.region(row, shifts).wrapping_mul(MIX) as u64) < limit;
-            let kept: Vec<usize> = wanted.iter().copied().filter(|&row| is_kept(row)).collect();
-            if kept.len() >= sampling.fewest {
-                wanted = kept;
+            let limit = ((1_u128 << 64) / u128::from(sampling.every)) as u64;
+            let is_kept = |row: usize| (self.region(row, shifts).wrapping_mul(MIX) as u64) < limit;
+            let flows = self.read_those(shifts, is_kept);
+            if flows.iter().map(|flow| flow.all().count()).sum::<usize>() >= sampling.fewest {
+                return flows;
             }
         }
+        self.read_those(shifts, |_| true)
+    }
+
+    fn read_those(&self, shifts: [i64; 2], is_kept: impl Fn(usize) -> bool) -> Flows {
         let mut flows = Flows::default();
-        for row in wanted {
-            let flow = &mut flows[self.way(row)];
-            let segment = self.segment(row, shifts);
-            if segment.length > 0 { &mut flow.data } else { &mut flow.acknowledgements }.push(segment);
+        for row in 0..self.packets.len() {
+            if is_kept(row) && self.is_wanted(row) {
+                let flow = &mut flows[self.way(row)];
+                let segment = self.segment(row, shifts);
+                if segment.length > 0 { &mut flow.data } else { &mut flow.acknowledgements }.push(segment);
+            }
         }
         flows
     }

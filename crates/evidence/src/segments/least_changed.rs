@@ -1,5 +1,6 @@
 //! Data segments that arrived, each beside the emitted one that held its first byte and of which fewest fields changed.
 
+use crate::ascending::Ascending;
 use crate::packets::{mark, Packets};
 
 /// An arrived segment, the emitted one beside it, and how many fields of the two differ: extent, IP ID, timestamps and
@@ -28,35 +29,31 @@ pub fn least_changed(
     shift: i64,
     places: &[usize],
 ) -> Vec<LeastChanged> {
-    let extents = emitted.extents(direction);
-    // A segment that holds a byte begins at most the longest segment's length before it.
-    let longest = extents.iter().map(|&(_, place)| i64::from(emitted.payload_bytes[place])).max().unwrap_or(0);
-    let beside = |place: usize| {
-        let offset = arrived.sequence_offset.get(place)?.wrapping_add(shift);
-        let came = Arrived { place, offset };
-        let until = extents.partition_point(|&(start, _)| start <= offset);
-        let from = extents[..until].partition_point(|&(start, _)| start <= offset.saturating_sub(longest));
-        let (changes, left) = extents[from..until]
-            .iter()
-            .filter(|&&(start, left)| offset < start.saturating_add(i64::from(emitted.payload_bytes[left])))
-            .map(|&(_, left)| (changes(emitted, left, arrived, came), left))
-            .min()?;
-        Some(LeastChanged { arrived: place, left, changes })
-    };
-    places.iter().filter_map(|&place| beside(place)).collect()
+    let offset_of = |&place: &usize| Some(arrived.sequence_offset.get(place)?.wrapping_add(shift));
+    let mut asked: Vec<(i64, usize)> =
+        places.iter().enumerate().filter_map(|(number, place)| Some((offset_of(place)?, number))).collect();
+    asked.sort_unstable();
+    let offsets: Vec<i64> = asked.iter().map(|&(offset, _)| offset).collect();
+    let mut offsets = Ascending::new(&offsets);
+    let mut beside: Vec<Option<LeastChanged>> = vec![None; places.len()];
+    let extents = emitted.direction.iter().zip(emitted.payload_bytes).zip(emitted.sequence_offset).enumerate();
+    for (left, ((&way, &payload_bytes), &start)) in extents {
+        if way != direction || payload_bytes == 0 {
+            continue;
+        }
+        let end = start.saturating_add(i64::from(payload_bytes));
+        for &(offset, number) in asked[offsets.below(start)..].iter().take_while(|&&(offset, _)| offset < end) {
+            let came = Arrived { place: places[number], offset };
+            let changes = changes(emitted, left, arrived, came);
+            if beside[number].is_none_or(|best| changes < best.changes) {
+                beside[number] = Some(LeastChanged { arrived: came.place, left, changes });
+            }
+        }
+    }
+    beside.into_iter().flatten().collect()
 }
 
 impl Packets<'_> {
-    /// Where the data packets of a direction begin, with their places, by the beginning.
-    fn extents(&self, direction: u8) -> Vec<(i64, usize)> {
-        let has_data = |&place: &usize| self.direction[place] == direction && self.payload_bytes[place] > 0;
-        let mut found: Vec<(i64, usize)> =
-            (0..self.len()).filter(has_data).map(|place| (self.sequence_offset[place], place)).collect();
-        // Mostly in order already, which a stable sort is quick at.
-        found.sort();
-        found
-    }
-
     /// The timestamps, where there are any.
     fn stamps(&self, place: usize) -> Option<(u32, u32)> {
         (self.marks[place] & mark::HAS_TIMESTAMPS != 0).then(|| (self.tsval[place], self.tsecr[place]))
