@@ -94,6 +94,8 @@ def loaded(group: str, kind: type[Plugin]) -> tuple[Plugin, ...]:
 
     Raises PepscopeError where one cannot be imported, or names something that is not a `kind`.
     """
+    if not is_offered(group):
+        return ()
     from importlib.metadata import entry_points
 
     found = []

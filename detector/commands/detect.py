@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -251,6 +252,8 @@ def detect(
         for name, is_given in of_two_ends.items():
             if is_given:
                 raise UsageError(f"{name} is for the captures of two ends, not for those of --one-vantage.")
+    # With NumPy OpenBLAS starts a thread for each processor, and each looks for work for 25 ms before it sleeps.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from detector.detection import detect as run
     from detector.detection import detect_vantage
     from detector.shown.asked import AskedPackets

@@ -118,7 +118,7 @@ def _judge_all(
 
     def judged(numbers: Sequence[int]) -> JudgedPart:
         part, before = JudgedPart(), bytes_read()
-        for loaded in loaded_together(captures[0].path, paired, absence, numbers):
+        for loaded in loaded_together(captures[0].path, paired, absence, numbers, order.packets_together):
             table, rows, are_doubtful = judge_together(loaded, rivals)
             places = numbers[len(part.pairs) : len(part.pairs) + len(loaded)]
             if naming is not None:

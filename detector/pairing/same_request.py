@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 from pepscope.captures.packets import PayloadSample
 
@@ -56,11 +55,15 @@ def _generated(opening: bytes) -> datetime | None:
     """When an HTTP answer was generated; None where it is none, or the capture cut its head off before that."""
     head, end, _ = opening.partition(b"\r\n\r\n")
     found = _DATE.search(head + end) if head.startswith(b"HTTP/1.") else None
+    if found is None:
+        return None
+    from email.utils import parsedate_to_datetime  # it imports socket and random
+
     try:
-        date = None if found is None else parsedate_to_datetime(found[1].decode("ascii"))
+        date = parsedate_to_datetime(found[1].decode("ascii"))
     except ValueError:
         return None
-    return date if date is None or date.tzinfo else date.replace(tzinfo=UTC)
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def _opening(sample: PayloadSample) -> bytes:

@@ -13,7 +13,12 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from detector.pairing.match import Match
+from detector.verdict.together import PACKETS_TOGETHER
 from pepscope.captures.capture import Capture
+
+#: Packets of connections that are judged together where memory is not short: methods take longer for the first
+#: connection than for some more of a thousand packets each.
+MOST_PACKETS_TOGETHER = 1 << 18
 
 #: What judging takes for each packet of a connection, in bytes: its columns, and what methods make of them.
 WORK_BYTES_PER_PACKET = 250
@@ -29,6 +34,7 @@ class LoadingOrder:
     places: Sequence[int]
     stretches: Sequence[int] | None  # None where any process can judge any connection
     jobs: int
+    packets_together: int
 
 
 def loading_order(
@@ -41,7 +47,7 @@ def loading_order(
     """
     partitioned = [place for place, capture in enumerate(captures) if capture.processes_at_most is not None]
     if not partitioned:
-        return LoadingOrder(range(len(matches)), None, jobs)
+        return LoadingOrder(range(len(matches)), None, jobs, _packets_together(jobs, work_bytes))
     jobs = _jobs([captures[place] for place in partitioned], jobs, work_bytes)
     fewest = min(captures[place].partition_count for place in partitioned)
     sources = {place: _Source.of(captures[place], fewest, jobs) for place in partitioned}
@@ -62,7 +68,14 @@ def loading_order(
     keys = [order(number) for number in range(len(matches))]
     places = sorted(range(len(matches)), key=keys.__getitem__)
     stretches = [len(list(stretch)) for _, stretch in groupby(places, lambda number: keys[number][:2])]
-    return LoadingOrder(places, stretches, jobs)
+    return LoadingOrder(places, stretches, jobs, _packets_together(jobs, work_bytes))
+
+
+def _packets_together(jobs: int, work_bytes: int | None) -> int:
+    """Packets of connections that each process judges together, within the memory for their work."""
+    if work_bytes is None:
+        return MOST_PACKETS_TOGETHER
+    return max(PACKETS_TOGETHER, min(MOST_PACKETS_TOGETHER, work_bytes // (WORK_BYTES_PER_PACKET * jobs)))
 
 
 def _jobs(captures: Sequence[Capture], jobs: int, work_bytes: int | None) -> int:

@@ -25,7 +25,7 @@ from pepscope.results.pair_table import PairTable
 #: Connections are judged together until their packets are so many: methods that read columns ask for each column once,
 #: which some hundred connections to web servers share then, and the packets take some megabytes beside the last
 #: connection.
-_PACKETS_TOGETHER = 1 << 16
+PACKETS_TOGETHER = 1 << 16
 
 
 class Loaded(Struct, frozen=True):
@@ -42,10 +42,15 @@ class Loaded(Struct, frozen=True):
 
 
 def loaded_together(
-    first_path: str, paired: PairedCaptures, absence: Absence | None, numbers: Sequence[int]
+    first_path: str,
+    paired: PairedCaptures,
+    absence: Absence | None,
+    numbers: Sequence[int],
+    packets_together: int = PACKETS_TOGETHER,
 ) -> Iterator[list[Loaded]]:
-    """The connections to judge together, so many at a time that their packets take little memory."""
-    for matches in _batches(paired, [paired.matches[number] for number in numbers]):
+    """The connections to judge together, so many at a time that their packets take little memory: those of the last one
+    aside, fewer than `packets_together`."""
+    for matches in _batches(paired, [paired.matches[number] for number in numbers], packets_together):
         pairs = paired.pairs(matches)
         sides, may_be_one = Sides.of(pairs), np.zeros(len(pairs), np.bool_)
         may_be_one[sides.rows] = may_be_one_place(sides)
@@ -55,12 +60,12 @@ def loaded_together(
         ]
 
 
-def _batches(paired: PairedCaptures, matches: Sequence[Match]) -> Iterator[Sequence[Match]]:
-    """The matches in their order, a few at a time: as many as it takes for `_PACKETS_TOGETHER` packets."""
+def _batches(paired: PairedCaptures, matches: Sequence[Match], packets_together: int) -> Iterator[Sequence[Match]]:
+    """The matches in their order, a few at a time: as many as it takes for `packets_together` packets."""
     begin, before, total = 0, 0, 0
     for place, count in enumerate(paired.packet_counts(matches).tolist()):
         total += count
-        if total - before >= _PACKETS_TOGETHER:
+        if total - before >= packets_together:
             yield matches[begin : place + 1]
             begin, before = place + 1, total
     if begin < len(matches):
