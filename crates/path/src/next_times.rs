@@ -7,12 +7,19 @@ use crate::hop::{Nanoseconds, NEVER};
 #[derive(Clone, Debug)]
 pub struct NextTimes {
     /// Node 1 is the root, the children of node n are 2n and 2n + 1, and the leaves are the second half.
-    nodes: Vec<Nanoseconds>,
+    nodes: Vec<Next>,
+}
+
+/// The earliest time below a node, and whose it is.
+#[derive(Clone, Copy, Debug)]
+struct Next {
+    time: Nanoseconds,
+    element: usize,
 }
 
 impl Default for NextTimes {
     fn default() -> Self {
-        Self { nodes: vec![NEVER; 2] }
+        Self { nodes: vec![Next { time: NEVER, element: 0 }; 2] }
     }
 }
 
@@ -28,8 +35,12 @@ impl NextTimes {
             return;
         }
         let times = self.nodes.split_off(leaves);
-        self.nodes = vec![NEVER; 2 * count.next_power_of_two()];
-        for (element, time) in times.into_iter().enumerate() {
+        let leaves = count.next_power_of_two();
+        self.nodes = vec![Next { time: NEVER, element: 0 }; 2 * leaves];
+        for (element, leaf) in self.nodes[leaves..].iter_mut().enumerate() {
+            leaf.element = element;
+        }
+        for Next { element, time } in times {
             self.set(element, time);
         }
     }
@@ -38,17 +49,21 @@ impl NextTimes {
     #[inline(always)]
     pub fn set(&mut self, element: usize, time: Nanoseconds) {
         let mut node = self.leaves() + element;
-        if self.nodes[node] == time {
+        if self.nodes[node].time == time {
             return;
         }
-        self.nodes[node] = time;
+        let mut first = Next { time, element };
+        self.nodes[node] = first;
         while node > 1 {
+            let other = self.nodes[node ^ 1];
+            if (other.time, other.element) < (first.time, first.element) {
+                first = other;
+            }
             node /= 2;
-            let earliest = self.nodes[2 * node].min(self.nodes[2 * node + 1]);
-            if self.nodes[node] == earliest {
+            if (self.nodes[node].time, self.nodes[node].element) == (first.time, first.element) {
                 return;
             }
-            self.nodes[node] = earliest;
+            self.nodes[node] = first;
         }
     }
 
@@ -56,38 +71,28 @@ impl NextTimes {
     #[must_use]
     #[inline]
     pub fn earliest(&self) -> Nanoseconds {
-        self.nodes[1]
+        self.nodes[1].time
     }
 
     /// The element of the earliest time, and the earliest of the others; element 0 if nothing is to come.
     #[must_use]
     #[inline]
     pub fn first_and_second(&self) -> (usize, Nanoseconds) {
-        let (leaves, earliest) = (self.leaves(), self.earliest());
-        let (mut node, mut second) = (1, NEVER);
-        while node < leaves {
-            let left = 2 * node;
-            let next = left + usize::from(self.nodes[left] != earliest);
-            second = second.min(self.nodes[next ^ 1]);
-            node = next;
+        let element = self.nodes[1].element;
+        let (mut node, mut second) = (self.leaves() + element, NEVER);
+        while node > 1 {
+            second = second.min(self.nodes[node ^ 1].time);
+            node /= 2;
         }
-        (node - leaves, second)
+        (element, second)
     }
 
     /// The first element that is due at `now`.
     #[must_use]
     #[inline]
     pub fn due(&self, now: Nanoseconds) -> Option<usize> {
-        let earliest = self.earliest();
-        if earliest > now {
-            return None;
-        }
-        let leaves = self.leaves();
-        let mut node = 1;
-        while node < leaves {
-            node = if self.nodes[2 * node] == earliest { 2 * node } else { 2 * node + 1 };
-        }
-        Some(node - leaves)
+        let Next { time, element } = self.nodes[1];
+        (time <= now).then_some(element)
     }
 }
 
