@@ -68,6 +68,7 @@ pub struct Cooling {
 impl Cooling {
     /// How much a pause counts, from 0 to 1; all of it where there was nothing before.
     #[must_use]
+    #[inline]
     pub fn share(&self, pause_ns: Option<Nanoseconds>) -> f64 {
         let Some(pause_ns) = pause_ns else { return 1.0 };
         let share = (pause_ns as f64 / self.full_ns).min(1.0);

@@ -13,13 +13,13 @@ use super::{definition_of_normal, uniform_of, Random};
 /// More than the relative error of the polynomials' result (the test measures it). Of a microsecond in nanoseconds it
 /// leaves one draw in five thousand to the definition.
 const TOLERANCE: f64 = 1e-7;
-/// Logarithms nearer to that of 1 have larger relative errors.
-const LEAST_NUMERATOR: u64 = 1 << 37;
+/// Uniform numbers within 2^41 / 2^53 of 0 or 1 are left to the definition.
+const LEAST_BITS: u32 = 41;
 /// Results from here on, and exponents, are left to the definition.
 const MOST: f64 = 1e12;
 const MOST_EXPONENT: f64 = 64.0;
 
-const LOGARITHM_BITS: u32 = 7;
+const RADIUS_BITS: u32 = 5;
 const ANGLE_BITS: u32 = 8;
 const POWER_BITS: u32 = 7;
 const FRACTION_BITS: u32 = 53;
@@ -28,20 +28,30 @@ const ROUNDING: f64 = (3u64 << 51) as f64;
 
 /// What the polynomials are around.
 struct Tables {
-    /// Of the middle of each interval of a mantissa: its inverse, and its logarithm.
-    logarithms: [(f64, f64); 1 << LOGARITHM_BITS],
+    /// Coefficients of the radius around the middle of each part of a binade, for uniform numbers below a half and then
+    /// for those above, by what they are away from 0 and 1.
+    radii: [[f64; 4]; 2 * RADII],
     /// Cosine and sine of the middle of each part of a turn.
     angles: [(f64, f64); 1 << ANGLE_BITS],
     /// Powers of 2 from 1 on.
     powers: [f64; 1 << POWER_BITS],
 }
 
+/// Parts of binades from the least numerator to a half of 2^53, which is the first of the last binade.
+const RADII: usize = ((FRACTION_BITS - LEAST_BITS) as usize) << RADIUS_BITS;
+
 static TABLES: LazyLock<Tables> = LazyLock::new(|| {
     let middle = |place: usize, bits: u32| (place as f64 + 0.5) / f64::from(1u32 << bits);
     Tables {
-        logarithms: std::array::from_fn(|place| {
-            let mantissa = 1.0 + middle(place, LOGARITHM_BITS);
-            (1.0 / mantissa, libm::log(mantissa))
+        radii: std::array::from_fn(|place| {
+            let (part, is_above) = (place % RADII, place >= RADII);
+            let binade = libm::exp2(f64::from(LEAST_BITS) + (part >> RADIUS_BITS) as f64 - f64::from(FRACTION_BITS));
+            let mantissa = 1.0 + middle(part % (1 << RADIUS_BITS), RADIUS_BITS);
+            cubic(0.5 / f64::from(1u32 << RADIUS_BITS), |rest| {
+                let away = binade * (mantissa + rest);
+                let logarithm = if is_above { libm::log(away) } else { libm::log1p(-away) };
+                libm::sqrt(-2.0 * logarithm)
+            })
         }),
         angles: std::array::from_fn(|place| {
             let angle = TAU * middle(place, ANGLE_BITS);
@@ -51,6 +61,27 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| {
     }
 });
 
+/// Coefficients of the cubic polynomial that equals `function` at the four Chebyshev nodes between -`half` and `half`
+/// (Newton's divided differences).
+fn cubic(half: f64, function: impl Fn(f64) -> f64) -> [f64; 4] {
+    let nodes: [f64; 4] = std::array::from_fn(|node| half * libm::cos((2 * node + 1) as f64 * TAU / 16.0));
+    let mut differences = nodes.map(function);
+    for order in 1..4 {
+        for node in (order..4).rev() {
+            differences[node] = (differences[node] - differences[node - 1]) / (nodes[node] - nodes[node - order]);
+        }
+    }
+    let mut coefficients = [0.0; 4];
+    for node in (0..4).rev() {
+        // Times (x - node), and the difference.
+        for power in (1..4).rev() {
+            coefficients[power] = coefficients[power - 1] - nodes[node] * coefficients[power];
+        }
+        coefficients[0] = differences[node] - nodes[node] * coefficients[0];
+    }
+    coefficients
+}
+
 /// A stream of random numbers for times, with the normal numbers that may be next computed ahead: nothing waits for them
 /// then, and processors compute them beside what follows a draw.
 #[derive(Clone, Debug)]
@@ -58,7 +89,8 @@ pub struct TimeDraws {
     random: Random,
     /// The next bits.
     words: [u64; 3],
-    /// About what [`Random::normal`] would give now, and after one more number; no number where that is not known.
+    /// About what [`Random::normal`] would give now, and after one more number; no number where that is not known, as
+    /// the second after a chance, which is mostly followed by a time.
     normals: [f64; 2],
 }
 
@@ -86,7 +118,7 @@ impl TimeDraws {
     pub fn uniform(&mut self) -> f64 {
         let [first, second, third] = self.words;
         self.words = [second, third, self.random.bits()];
-        self.normals = [self.normals[1], normal(&TABLES, third, self.words[2])];
+        self.normals = [self.normals[1], f64::NAN];
         uniform_of(first)
     }
 
@@ -96,6 +128,9 @@ impl TimeDraws {
     pub fn whole_log_normal(&mut self, least: f64, scale: f64, spread: f64) -> u64 {
         let [first, second, third] = self.words;
         let tables = &*TABLES;
+        if self.normals[0].is_nan() {
+            self.normals[0] = normal(tables, first, second);
+        }
         let above = scale * power(tables, spread * self.normals[0]);
         self.words = [third, self.random.bits(), self.random.bits()];
         self.normals = [normal(tables, third, self.words[1]), normal(tables, self.words[1], self.words[2])];
@@ -117,24 +152,30 @@ fn define(first: u64, second: u64, least: f64, scale: f64, spread: f64) -> u64 {
     (least + scale * libm::exp(spread * definition_of_normal(first, second))) as u64
 }
 
-/// About the normal number that two draws of bits give; no number near the least, of which too little is known.
+/// About the normal number that two draws of bits give; no number near the least and the largest, of which too little is
+/// known.
 #[inline]
 fn normal(tables: &Tables, first: u64, second: u64) -> f64 {
-    let numerator = first >> (64 - FRACTION_BITS);
-    let radius = if numerator < LEAST_NUMERATOR { f64::NAN } else { (-2.0 * logarithm(tables, numerator)).sqrt() };
-    radius * cosine(tables, second)
+    radius(tables, first >> (64 - FRACTION_BITS)) * cosine(tables, second)
 }
 
-/// The logarithm of 1 less `numerator / 2^53`.
+/// The root of minus twice the logarithm of 1 less `numerator / 2^53`.
 #[inline]
-fn logarithm(tables: &Tables, numerator: u64) -> f64 {
-    let bits = (((1u64 << FRACTION_BITS) - numerator) as i64 as f64).to_bits();
-    let halvings = ((1023 + u64::from(FRACTION_BITS)) as i64 - (bits >> 52) as i64) as f64;
-    let place = (bits >> (52 - LOGARITHM_BITS)) as usize % (1 << LOGARITHM_BITS);
-    let mantissa = f64::from_bits((bits & ((1 << 52) - 1)) | 1.0f64.to_bits());
-    let (inverse, logarithm) = tables.logarithms[place];
-    let rest = mantissa * inverse - 1.0;
-    (logarithm - halvings * LN_2) + (rest - rest * rest * (0.5 - rest * (1.0 / 3.0)))
+fn radius(tables: &Tables, numerator: u64) -> f64 {
+    const FIRST: usize = ((1023 + LEAST_BITS) as usize) << RADIUS_BITS;
+    const MANTISSA_BITS: u32 = 52;
+    const REST: u64 = (1 << (MANTISSA_BITS - RADIUS_BITS)) - 1;
+    let is_above = numerator >> (FRACTION_BITS - 1);
+    let away = numerator.min((1 << FRACTION_BITS) - numerator);
+    let bits = (away as i64 as f64).to_bits();
+    let part = ((bits >> (MANTISSA_BITS - RADIUS_BITS)) as usize).wrapping_sub(FIRST);
+    if part >= RADII {
+        return f64::NAN;
+    }
+    let [constant, linear, square, cube] = tables.radii[part + is_above as usize * RADII];
+    let mantissa = (bits & ((1 << MANTISSA_BITS) - 1)) | 1.0f64.to_bits();
+    let rest = f64::from_bits(mantissa) - f64::from_bits((mantissa & !REST) | (REST / 2 + 1));
+    (constant + linear * rest) + rest * rest * (square + cube * rest)
 }
 
 /// The cosine of as many turns as the highest 53 bits say.
@@ -166,7 +207,7 @@ fn power(tables: &Tables, exponent: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{definition_of_normal, normal, power, TimeDraws, LEAST_NUMERATOR, TABLES, TOLERANCE};
+    use super::{definition_of_normal, normal, power, TimeDraws, LEAST_BITS, TABLES, TOLERANCE};
     use crate::random::Random;
     use proptest::prelude::{any, prop, prop_assert_eq, proptest};
 
@@ -174,8 +215,10 @@ mod tests {
     fn the_error_is_a_small_part_of_what_is_tolerated() {
         let mut random = Random::new(1, "error");
         let mut words: Vec<(u64, u64)> = (0..200_000).map(|_| (random.bits(), random.bits())).collect();
-        // Where the logarithm is nearest to 0, and where cosines have their zeros and turns.
-        words.extend((0..2_000).map(|step| ((LEAST_NUMERATOR + step) << 11, random.bits())));
+        // Where the radius is nearest to 0, where it is largest, and where cosines have their zeros and turns.
+        words.extend((0..2_000).map(|step| (((1 << LEAST_BITS) + step) << 11, random.bits())));
+        words.extend((0..2_000).map(|step| (((1 << 53) - (1 << LEAST_BITS) - step) << 11, random.bits())));
+        words.extend((0..2_000).map(|step| (((1 << 52) - 1_000 + step) << 11, random.bits())));
         words.extend((0..=u64::from(u16::MAX)).map(|angle| (random.bits(), (angle << 48).wrapping_sub(angle % 3))));
         let mut largest: f64 = 0.0;
         for (first, second) in words {
