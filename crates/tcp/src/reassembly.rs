@@ -15,7 +15,9 @@ const RECENT_BLOCKS: usize = 6;
 /// The receive buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct Reassembly {
+    /// In order: all but the newest run, and that one, which is empty if it was read.
     ready: VecDeque<Run>,
+    newest: Run,
     ready_bytes: u64,
     /// Sorted, without overlap; those that touch belong to different contents.
     held: VecDeque<PlacedRun>,
@@ -29,6 +31,7 @@ impl Reassembly {
     pub fn new(next: u64) -> Self {
         Self {
             ready: VecDeque::new(),
+            newest: Run { content: ContentId::default(), content_offset: 0, bytes: 0 },
             ready_bytes: 0,
             held: VecDeque::new(),
             next,
@@ -50,7 +53,8 @@ impl Reassembly {
 
     /// The content of the next byte to be read.
     pub fn next_content(&self) -> Option<ContentId> {
-        self.ready.front().map(|run| run.content)
+        let newest = Some(&self.newest).filter(|run| run.bytes > 0);
+        self.ready.front().or(newest).map(|run| run.content)
     }
 
     #[inline]
@@ -104,15 +108,15 @@ impl Reassembly {
     pub fn append_plain(&mut self, run: Run) {
         self.next += run.bytes;
         self.ready_bytes += run.bytes;
-        match self.ready.back_mut() {
-            Some(last)
-                if last.content == run.content
-                    && last.content_offset.wrapping_add(last.bytes) == run.content_offset =>
-            {
-                last.bytes += run.bytes;
-            }
-            _ => self.ready.push_back(run),
+        let newest = &mut self.newest;
+        if newest.content == run.content && newest.content_offset.wrapping_add(newest.bytes) == run.content_offset {
+            newest.bytes += run.bytes;
+            return;
         }
+        if newest.bytes > 0 {
+            self.ready.push_back(*newest);
+        }
+        *newest = run;
     }
 
     /// Holds a run that starts after the next byte expected; returns whether any of it was new and stored.
@@ -204,18 +208,17 @@ impl Reassembly {
     /// Takes up to `limit` bytes of the first run.
     #[inline]
     pub fn read(&mut self, limit: u64) -> Option<Run> {
-        let first = self.ready.front_mut()?;
+        let first = self.ready.front_mut().unwrap_or(&mut self.newest);
         let bytes = first.bytes.min(limit);
         if bytes == 0 {
             return None;
         }
         let run = Run { bytes, ..*first };
         self.ready_bytes -= bytes;
-        if bytes == first.bytes {
+        first.content_offset = first.content_offset.wrapping_add(bytes);
+        first.bytes -= bytes;
+        if self.ready.front().is_some_and(|first| first.bytes == 0) {
             self.ready.pop_front();
-        } else {
-            first.content_offset = first.content_offset.wrapping_add(bytes);
-            first.bytes -= bytes;
         }
         Some(run)
     }
@@ -223,6 +226,7 @@ impl Reassembly {
     /// Drops everything.
     pub fn clear(&mut self) {
         self.ready.clear();
+        self.newest.bytes = 0;
         self.ready_bytes = 0;
         self.held.clear();
         self.recent_count = 0;

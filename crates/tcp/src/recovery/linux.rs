@@ -81,7 +81,7 @@ impl LinuxRecovery {
     /// Whether nothing waits for an acknowledgement to be found out: no probe, timeout or reduction that may be undone.
     #[inline(always)]
     pub fn is_undisturbed(&self) -> bool {
-        self.probe.is_settled() && self.loss.is_none() && self.undo.is_none_or(|undo| !undo.is_explained())
+        self.probe.is_settled() && self.loss.is_none() && self.undo.as_ref().is_none_or(|undo| !undo.is_explained())
     }
 }
 

@@ -96,7 +96,7 @@ impl Sender {
             && self.window_limit.is_none()
             && self.is_undisturbed()
             && self.episode.inflation_bytes() == 0
-            && self.offload.is_some_and(|burst| !burst.continues(start));
+            && self.offload.as_ref().is_some_and(|burst| !burst.continues(start));
         if !is_predictable {
             return None;
         }
@@ -111,7 +111,7 @@ impl Sender {
             self.is_resting = true;
             return Some(nothing);
         }
-        let planned = self.offload.map_or(0, |burst| burst.end() - start);
+        let planned = self.offload.as_ref().map_or(0, |burst| burst.end() - start);
         let (content, content_offset, available) = self.queue.at(start)?;
         let segments = planned / self.segment_bytes;
         if segments == 0
@@ -139,6 +139,6 @@ impl Sender {
     /// Whether a segment of the burst from `start` to `end` has PSH.
     #[inline(always)]
     pub fn pushes(&self, start: u64, end: u64) -> bool {
-        self.offload.is_some_and(|burst| burst.pushes(start, end, &self.queue))
+        self.offload.as_ref().is_some_and(|burst| burst.pushes(start, end, &self.queue))
     }
 }

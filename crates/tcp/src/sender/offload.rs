@@ -70,6 +70,11 @@ impl Offload {
         }
     }
 
+    /// A burst begins.
+    fn begin(&mut self, start: u64, end: u64, is_joined: bool) {
+        (self.start, self.end, self.is_joined) = (start, end, is_joined);
+    }
+
     pub fn note_sent(&mut self, end: u64, is_short: bool) {
         self.is_last_short = is_short;
         if is_short {
@@ -81,14 +86,13 @@ impl Offload {
 impl Sender {
     /// Plans the burst that begins at `start`; whether anything of it may leave now. There is something to send.
     pub(super) fn plan_burst(&mut self, now: Nanoseconds, start: u64) -> bool {
-        let Some(offload) = self.offload else { return true };
+        let Some(offload) = &mut self.offload else { return true };
         let segment_bytes = self.segment_bytes;
         let written = self.queue.end().saturating_sub(start);
         let offered = self.right_edge.saturating_sub(start);
         if written == 0 || offered < segment_bytes.min(written) {
             // A FIN alone, or what the general rules for a closed window decide.
-            self.offload =
-                Some(Offload { start, end: start + written.min(segment_bytes), is_joined: false, ..offload });
+            offload.begin(start, start + written.min(segment_bytes), false);
             return true;
         }
         let pipe = self.flight.pipe_bytes();
@@ -98,20 +102,23 @@ impl Sender {
         if room == 0 {
             return false;
         }
-        let most_bytes = self.most_burst_segments(offload.stack) * segment_bytes;
+        let stack = offload.stack;
+        let most_bytes = self.most_burst_segments(stack) * segment_bytes;
         let limit = room.min(offered);
-        if offload.stack == Stack::Linux && written > segment_bytes && self.defers(now, limit, written, most_bytes) {
+        if stack == Stack::Linux && written > segment_bytes && self.defers(now, limit, written, most_bytes) {
             return false;
         }
         let mut bytes = written.min(limit).min(most_bytes);
         let short = bytes % segment_bytes;
-        if short > 0 && (bytes < written || self.waits_for_short(&offload, start + bytes)) {
+        if short > 0 && (bytes < written || self.waits_for_short(start + bytes)) {
             bytes -= short;
         }
         if bytes == 0 {
             return false;
         }
-        self.offload = Some(Offload { start, end: start + bytes, is_joined: bytes > segment_bytes, ..offload });
+        if let Some(offload) = &mut self.offload {
+            offload.begin(start, start + bytes, bytes > segment_bytes);
+        }
         true
     }
 
@@ -119,14 +126,15 @@ impl Sender {
     pub(super) fn plan_single(&mut self, start: u64) {
         let bytes = self.queue.end().saturating_sub(start).min(self.segment_bytes);
         if let Some(offload) = &mut self.offload {
-            *offload = Offload { start, end: start + bytes, is_joined: false, ..*offload };
+            offload.begin(start, start + bytes, false);
         }
     }
 
     /// Whether a short segment waits, unless a FIN goes with it: with Linux while an earlier short one is not acknowledged
     /// (tcp_nagle_check), with XNU while anything is not and the last one was short, with Windows while anything is not
     /// (RFC 896; an assumption).
-    fn waits_for_short(&self, offload: &Offload, end: u64) -> bool {
+    fn waits_for_short(&self, end: u64) -> bool {
+        let Some(offload) = &self.offload else { return false };
         let has_fin = self.fin_requested && end == self.queue.end();
         let is_held = match offload.stack {
             Stack::Linux | Stack::Ideal => offload.short_end > self.flight.unacknowledged(),

@@ -41,7 +41,7 @@ impl Sender {
     /// Whether the next segment belongs to a burst that has begun: a kernel hands bursts over whole.
     #[inline]
     pub(super) fn is_inside_burst(&self, has_lost: bool) -> bool {
-        !has_lost && self.offload.is_some_and(|burst| burst.is_under_way(self.flight.next()))
+        !has_lost && self.offload.as_ref().is_some_and(|burst| burst.is_under_way(self.flight.next()))
     }
 
     /// The next segment leaves so much later than this one. A kernel's bursts that were late may make up for half of what

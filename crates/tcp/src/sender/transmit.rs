@@ -132,10 +132,10 @@ impl Sender {
             self.control.on_idle(now);
             self.window_bytes = self.control.window_bytes();
         }
-        if self.offload.is_some_and(|burst| !burst.continues(start)) && !self.plan_burst(now, start) {
+        if self.offload.as_ref().is_some_and(|burst| !burst.continues(start)) && !self.plan_burst(now, start) {
             return Err(Hold::Window);
         }
-        let planned = self.offload.map_or(u64::MAX, |burst| burst.end().saturating_sub(start));
+        let planned = self.offload.as_ref().map_or(u64::MAX, |burst| burst.end().saturating_sub(start));
         let whole = self.segment_bytes.min(available).min(u64::from(u16::MAX)).min(planned);
         let mut payload = whole;
         if let Some(limit) = self.window_limit {

@@ -73,7 +73,7 @@ impl Sender {
     /// What the peer's delayed ACK may add: the least timeout with Linux (tcp_rto_min), its own delay with XNU (tcp_delack),
     /// and the worst of RFC 8985 (TLP.max_ack_delay) with Windows.
     fn delay_of_a_single_segment(&self) -> Nanoseconds {
-        match self.offload.map(|offload| offload.stack()) {
+        match self.offload.as_ref().map(|offload| offload.stack()) {
             Some(Stack::Darwin) => DARWIN_DELAY,
             Some(Stack::Windows) => WINDOWS_DELAY,
             _ => self.timer.minimum(),

@@ -83,7 +83,9 @@ impl Reordering {
     #[inline(always)]
     pub fn advance_undisturbed(&mut self, now: Nanoseconds, sent_at: Nanoseconds, end: u64) {
         self.round_trip = now - sent_at;
-        self.latest = self.latest.max(Some((sent_at, end)));
+        if self.latest.is_none_or(|latest| latest < (sent_at, end)) {
+            self.latest = Some((sent_at, end));
+        }
     }
 
     pub fn begin_recovery(&mut self) {
