@@ -42,6 +42,14 @@ pub(crate) struct Watch {
     leg: u8,
 }
 
+impl Watch {
+    /// Whether anything is recorded.
+    #[inline(always)]
+    pub(crate) fn records(self) -> bool {
+        self.is_tapped || self.leg != NO_END
+    }
+}
+
 /// What came out of a part.
 #[derive(Clone, Copy)]
 pub(crate) struct Drained {
@@ -211,6 +219,14 @@ struct Departures<'a> {
 }
 
 impl PacketSink for Departures<'_> {
+    fn send_at(&mut self, now: Nanoseconds, at: Nanoseconds, packet: &Packet) -> bool {
+        let leaves = at <= now;
+        if leaves {
+            self.send(*packet);
+        }
+        leaves
+    }
+
     fn send(&mut self, mut packet: Packet) {
         self.packets += 1;
         stamp(self.now, &mut packet);

@@ -6,11 +6,12 @@
 //! general loop of [`crate::simulation`] would do; `tests/fast_path.rs` compares both for every congestion control over
 //! every kind of link, and the tests of this module over random chains.
 
-use pepscope_path::{Datagram, Direction, Hop, Nanoseconds, Passage};
-use pepscope_tcp::{Host, Packet, PacketSink};
+use pepscope_path::{Direction, Hop, Nanoseconds, Passage};
+use pepscope_tcp::{Host, Packet};
 
-use crate::chain::{stamp, Chain, Observers, Watch};
+use crate::chain::{Chain, Observers, Watch};
 use crate::element::PathElement;
+use answers::Answers;
 use arrivals::{earliest, first_arrivals};
 
 /// How far the fast path may go.
@@ -22,8 +23,16 @@ pub(crate) struct Bounds {
     pub(crate) before: Nanoseconds,
     /// It stops after about this many events.
     pub(crate) events: u64,
-    /// It stops when both hosts have finished.
-    pub(crate) stops_when_finished: bool,
+    /// It stops when both hosts have finished; the run then goes on for so long.
+    pub(crate) stop_after_finish_ns: Option<Nanoseconds>,
+}
+
+impl Bounds {
+    /// Nothing looks at the whole before then, whatever happens at `now`.
+    #[inline(always)]
+    fn unobserved_until(&self, now: Nanoseconds) -> Nanoseconds {
+        self.stop_after_finish_ns.map_or(self.before, |after_ns| self.before.min(now.saturating_add(after_ns)))
+    }
 }
 
 /// How far the fast path went.
@@ -110,24 +119,31 @@ impl Hosts<'_> {
         mut down: Lines<L, LINKS>,
         mut up: Lines<L, LINKS>,
     ) -> Option<Progress> {
-        let takes_time = self.server.takes_time() || self.mobile.takes_time();
+        let (server_takes_time, mobile_takes_time) = (self.server.takes_time(), self.mobile.takes_time());
+        let takes_time = server_takes_time || mobile_takes_time;
         let Self { server, mobile, wake_ups, observers, bounds } = self;
+        let is_observed_between = (1..LINKS).any(|gap| observers.watches(gap));
         let at_server = End {
             arriving: observers.watch(0, Direction::Up),
             leaving: observers.watch(0, Direction::Down),
-            host: 1 << 0,
             link: 1 << 1,
+            least_delay_ns: up[LINKS - 1].least_delay_ns(),
+            has_delay: down[0].least_delay_ns() > 0,
+            is_observed_behind: is_observed_between,
         };
         let at_mobile = End {
             arriving: observers.watch(LINKS, Direction::Down),
             leaving: observers.watch(LINKS, Direction::Up),
-            host: 1 << (LINKS + 1),
             link: 1 << LINKS,
+            least_delay_ns: down[LINKS - 1].least_delay_ns(),
+            has_delay: up[0].least_delay_ns() > 0,
+            is_observed_behind: is_observed_between,
         };
         server.refresh_timeouts();
         mobile.refresh_timeouts();
         let mut progress = Progress { now: bounds.after, events: 0, waiting: 0 };
-        let is_observed_between = (1..LINKS).any(|gap| observers.watches(gap));
+        progress.pass_on_early(at_server.passes_until(bounds.after, &bounds), &mut down);
+        progress.pass_on_early(at_mobile.passes_until(bounds.after, &bounds), &mut up);
         while progress.events < bounds.events && progress.waiting == 0 {
             let before = bounds.before.min(server.earliest_timeout()).min(mobile.earliest_timeout());
             let next = if LINKS > 2 || is_observed_between {
@@ -136,11 +152,21 @@ impl Hosts<'_> {
                 progress.next_arrival(before, &mut down, &mut up)
             };
             match next {
+                Some((now, Direction::Down)) if mobile_takes_time => {
+                    let lines = (&mut down[LINKS - 1], &mut up);
+                    progress.arrive_at_machine(now, &at_mobile, lines, mobile, observers, &bounds);
+                }
+                Some((now, Direction::Up)) if server_takes_time => {
+                    let lines = (&mut up[LINKS - 1], &mut down);
+                    progress.arrive_at_machine(now, &at_server, lines, server, observers, &bounds);
+                }
                 Some((now, Direction::Down)) => {
-                    progress.arrive(now, &at_mobile, &mut down[LINKS - 1], &mut up[0], mobile, observers);
+                    let lines = (&mut down[LINKS - 1], &mut up);
+                    progress.arrive(now, &at_mobile, lines, mobile, observers, &bounds);
                 }
                 Some((now, Direction::Up)) => {
-                    progress.arrive(now, &at_server, &mut up[LINKS - 1], &mut down[0], server, observers);
+                    let lines = (&mut up[LINKS - 1], &mut down);
+                    progress.arrive(now, &at_server, lines, server, observers, &bounds);
                 }
                 None if takes_time => {
                     let due = [server.earliest_timeout(), mobile.earliest_timeout()];
@@ -148,9 +174,11 @@ impl Hosts<'_> {
                         break;
                     }
                     if due[0] < due[1] {
-                        progress.wake(before, &at_server, &mut down[0], server, observers);
+                        let lines = (&up[LINKS - 1], &mut down);
+                        progress.wake(before, &at_server, lines, server, observers, &bounds);
                     } else {
-                        progress.wake(before, &at_mobile, &mut up[0], mobile, observers);
+                        let lines = (&down[LINKS - 1], &mut up);
+                        progress.wake(before, &at_mobile, lines, mobile, observers, &bounds);
                     }
                 }
                 None => {
@@ -162,7 +190,7 @@ impl Hosts<'_> {
                     }
                 }
             }
-            if bounds.stops_when_finished && server.is_finished() && mobile.is_finished() {
+            if bounds.stop_after_finish_ns.is_some() && server.is_finished() && mobile.is_finished() {
                 break;
             }
         }
@@ -186,10 +214,38 @@ struct End {
     arriving: Watch,
     /// How packets are recorded that leave the host.
     leaving: Watch,
-    /// The host, as a bit.
-    host: u64,
     /// The link before the host, as a bit.
     link: u64,
+    /// How long a packet takes at least that enters the last link on its way to the host.
+    least_delay_ns: Nanoseconds,
+    /// What leaves the host takes time on the first link.
+    has_delay: bool,
+    /// Packets are recorded between two links.
+    is_observed_behind: bool,
+}
+
+impl End {
+    /// What leaves the host before then may be handed over at `now`: nothing looks at the links before, and what is
+    /// recorded keeps its order where no packet arrives before `next_ns`.
+    #[inline(always)]
+    fn leaves_until(&self, now: Nanoseconds, next_ns: Nanoseconds, bounds: &Bounds) -> Nanoseconds {
+        let until = if self.has_delay { bounds.unobserved_until(now) } else { 0 };
+        if self.leaving.records() {
+            until.min(next_ns)
+        } else {
+            until
+        }
+    }
+
+    /// What left the host and arrives between two links before then may be passed on at `now`.
+    #[inline(always)]
+    fn passes_until(&self, now: Nanoseconds, bounds: &Bounds) -> Nanoseconds {
+        if self.has_delay && !self.is_observed_behind {
+            bounds.unobserved_until(now)
+        } else {
+            0
+        }
+    }
 }
 
 impl Progress {
@@ -205,110 +261,113 @@ impl Progress {
         now > self.now && due[0] != due[1] && earliest(&first_arrivals(down)).min(earliest(&first_arrivals(up))) > now
     }
 
-    /// Lets `host` do what is due, and hands what leaves it to the line `back`.
+    /// Lets `host` do what is due, and hands what leaves it to the lines `back`; the line `there` leads to it.
     #[inline(never)]
-    fn wake<L: Passage<Packet>>(
+    fn wake<L: Passage<Packet>, const LINKS: usize>(
         &mut self,
         now: Nanoseconds,
         end: &End,
-        back: &mut L,
+        (there, back): (&L, &mut Lines<L, LINKS>),
         host: &mut Host,
         observers: &mut Observers,
+        bounds: &Bounds,
     ) {
         if !host.is_due(now) {
             return;
         }
         self.now = now;
-        let mut answers = Answers { packets: 0, end, now, observers, line: back };
+        let next_ns = there.first_arrival().min(now.saturating_add(end.least_delay_ns));
+        let mut answers = Answers { events: 0, end, now, next_ns, bounds, observers, lines: back };
         host.wake(now, &mut answers);
-        self.events = self.events.wrapping_add(1).wrapping_add(answers.packets);
-        if back.first_arrival() <= now {
+        self.events = self.events.wrapping_add(1).wrapping_add(answers.events);
+        if back[0].first_arrival() <= now {
             self.waiting = end.link;
         }
     }
 
-    /// Hands the first packet of the line `there` to `host`, and the host's answers to the line `back`.
+    /// Hands the first packet of the line `there` to `host`, and the host's answers to the lines `back`.
     #[inline(never)]
-    fn arrive<L: Passage<Packet>>(
+    fn arrive<L: Passage<Packet>, const LINKS: usize>(
         &mut self,
         now: Nanoseconds,
         end: &End,
-        there: &mut L,
-        back: &mut L,
+        (there, back): (&mut L, &mut Lines<L, LINKS>),
         host: &mut Host,
         observers: &mut Observers,
+        bounds: &Bounds,
     ) {
         let Some((packet, following)) = there.first() else { return };
         self.now = now;
         if following.arrival == now {
-            // All packets that arrive at one time do so before the host answers.
-            self.events += 1 + arrive_together(now, end, there, host, observers);
-            self.waiting = end.host;
+            self.arrive_together(now, end, (there, back), host, observers, bounds);
             return;
         }
         observers.note_at(end.arriving, now, packet);
-        let mut answers = Answers { packets: 0, end, now, observers, line: back };
+        let mut answers = Answers { events: 0, end, now, next_ns: now, bounds, observers, lines: back };
         host.answer(now, packet, &mut answers);
-        self.events = self.events.wrapping_add(2).wrapping_add(answers.packets);
+        self.events = self.events.wrapping_add(2).wrapping_add(answers.events);
         there.drop_first(following);
-        if back.first_arrival() <= now {
+        if back[0].first_arrival() <= now {
+            self.waiting = end.link;
+        }
+    }
+
+    /// [`Progress::arrive`] at a machine that takes time, which serves the packet later, but at once where nothing comes
+    /// before.
+    #[inline(never)]
+    fn arrive_at_machine<L: Passage<Packet>, const LINKS: usize>(
+        &mut self,
+        now: Nanoseconds,
+        end: &End,
+        (there, back): (&mut L, &mut Lines<L, LINKS>),
+        host: &mut Host,
+        observers: &mut Observers,
+        bounds: &Bounds,
+    ) {
+        let Some((packet, following)) = there.first() else { return };
+        self.now = now;
+        let next_ns = following.arrival.min(now.saturating_add(end.least_delay_ns));
+        if following.arrival == now {
+            self.arrive_together(now, end, (there, back), host, observers, bounds);
+            return;
+        }
+        observers.note_at(end.arriving, now, packet);
+        let undisturbed_until = end.leaves_until(now, next_ns, bounds).min(next_ns);
+        let mut answers = Answers { events: 0, end, now, next_ns, bounds, observers, lines: back };
+        let is_served = host.receive(now, packet, undisturbed_until, &mut answers);
+        self.events = self.events.wrapping_add(2 + u64::from(is_served)).wrapping_add(answers.events);
+        there.drop_first(following);
+    }
+
+    /// [`Progress::arrive`] of several packets: all that arrive at one time do so before the host answers.
+    #[inline(never)]
+    fn arrive_together<L: Passage<Packet>, const LINKS: usize>(
+        &mut self,
+        now: Nanoseconds,
+        end: &End,
+        (there, back): (&mut L, &mut Lines<L, LINKS>),
+        host: &mut Host,
+        observers: &mut Observers,
+        bounds: &Bounds,
+    ) {
+        self.events += 1;
+        while there.first_arrival() == now {
+            let Some((packet, following)) = there.first() else { break };
+            self.events += 1;
+            observers.note_at(end.arriving, now, packet);
+            host.handle_packet(now, packet);
+            there.drop_first(following);
+        }
+        let mut answers = Answers { events: 0, end, now, next_ns: now, bounds, observers, lines: back };
+        host.transmit_together(now, &mut answers);
+        self.events += answers.events;
+        if back[0].first_arrival() <= now {
             self.waiting = end.link;
         }
     }
 }
 
-/// What a host answers, on its way back into the links.
-struct Answers<'a, L> {
-    packets: u64,
-    end: &'a End,
-    now: Nanoseconds,
-    observers: &'a mut Observers,
-    line: &'a mut L,
-}
-
-impl<L: Passage<Packet>> PacketSink for Answers<'_, L> {
-    #[inline(always)]
-    fn send(&mut self, mut packet: Packet) {
-        self.packets = self.packets.wrapping_add(1);
-        stamp(self.now, &mut packet);
-        self.observers.note_at(self.end.leaving, self.now, &packet);
-        self.line.take_with(self.now, packet.length_bytes(), || packet);
-    }
-
-    #[inline(always)]
-    fn send_unstamped(&mut self, packet: &mut Packet) {
-        stamp(self.now, packet);
-        self.send_stamped(packet.length_bytes(), packet);
-    }
-
-    #[inline(always)]
-    fn send_stamped(&mut self, bytes: u32, packet: &Packet) {
-        self.packets = self.packets.wrapping_add(1);
-        self.observers.note_at(self.end.leaving, self.now, packet);
-        self.line.take_with(self.now, bytes, || *packet);
-    }
-}
-
-/// Hands all packets of a line that arrive now to `host`, and returns how many there were.
-#[cold]
-fn arrive_together<L: Passage<Packet>>(
-    now: Nanoseconds,
-    end: &End,
-    line: &mut L,
-    host: &mut Host,
-    observers: &mut Observers,
-) -> u64 {
-    let mut packets = 0;
-    while line.first_arrival() == now {
-        let Some((packet, following)) = line.first() else { break };
-        packets += 1;
-        observers.note_at(end.arriving, now, packet);
-        host.handle_packet(now, packet);
-        line.drop_first(following);
-    }
-    packets
-}
-
+mod answers;
 mod arrivals;
 #[cfg(test)]
 mod tests;

@@ -213,7 +213,7 @@ impl Simulation {
             after: self.now,
             before: self.next_sample.min(self.stop_at),
             events: events_limit.saturating_sub(self.events),
-            stops_when_finished: self.settings.stop_after_finish_ns.is_some(),
+            stop_after_finish_ns: self.settings.stop_after_finish_ns,
         };
         let progress = self.chain.run_fast_path(&mut self.wake_ups, &mut self.observers, bounds)?;
         self.now = progress.now;

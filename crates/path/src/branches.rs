@@ -67,6 +67,14 @@ impl<P: Datagram> BranchLines<P> {
 }
 
 impl<P: Datagram> Passage<P> for BranchLines<P> {
+    fn keeps_order(&self) -> bool {
+        self.lines.len() < 2
+    }
+
+    fn least_delay_ns(&self) -> Nanoseconds {
+        self.lines.iter().map(Line::least_delay_ns).min().unwrap_or(0)
+    }
+
     #[inline(always)]
     fn first_arrival(&self) -> Nanoseconds {
         self.times.earliest()

@@ -5,7 +5,9 @@
 //! delivered. Two marks go through the ring: entries before the first have left the buffer, and entries before the
 //! second are delivered. One packet costs one wake-up.
 
-use crate::hop::{Datagram, Direction, HopCounts, Nanoseconds, NEVER, SECOND};
+mod admission;
+
+use crate::hop::{Datagram, Direction, HopCounts, Nanoseconds, NEVER};
 use crate::loss::Loss;
 use crate::queue::{AverageQueue, Occupancy, Places, QueueLimit, QueueSettings, Size};
 use crate::ring::Ring;
@@ -121,13 +123,25 @@ impl<P: Datagram> Line<P> {
     /// Takes a packet of `bytes` that enters at `now`. If the queue admits it, `make` writes it straight into its entry.
     #[inline(always)]
     pub fn take_with(&mut self, now: Nanoseconds, bytes: u32, make: impl FnOnce() -> P) {
+        self.take_or_pass(now, bytes, 0, make);
+    }
+
+    /// See [`crate::Passage::take_or_pass`].
+    #[inline(always)]
+    pub fn take_or_pass<F: FnOnce() -> P>(
+        &mut self,
+        now: Nanoseconds,
+        bytes: u32,
+        until: Nanoseconds,
+        make: F,
+    ) -> Option<(Nanoseconds, F)> {
         let mut departure = now;
         let mut is_warned = false;
         if self.transmission.takes_time() {
             if self.packets_in_system() >= self.admit_below_packets {
                 match self.admit(now, bytes) {
                     Some(warns) => is_warned = warns,
-                    None => return,
+                    None => return None,
                 }
             }
             departure = self.transmission.finish(now, self.busy_until, bytes);
@@ -148,6 +162,11 @@ impl<P: Datagram> Line<P> {
         entry.arrival = arrival;
         entry.bytes = bytes;
         entry.is_lost = is_lost;
+        if arrival < until && self.first_under_way == place && !is_lost && !is_warned {
+            entry.packet = None;
+            self.first_under_way = place + 1;
+            return Some((arrival, make));
+        }
         let packet = entry.packet.insert(make());
         if is_warned && packet.understands_marks() {
             packet.mark_congestion();
@@ -158,6 +177,13 @@ impl<P: Datagram> Line<P> {
         } else if self.first_under_way == place {
             self.next_ns = arrival;
         }
+        None
+    }
+
+    /// No packet arrives sooner than so long after it entered.
+    #[must_use]
+    pub fn least_delay_ns(&self) -> Nanoseconds {
+        self.delay_ns
     }
 
     /// When the first packet under way arrives; [`NEVER`] if there is none.
@@ -238,21 +264,6 @@ impl<P: Datagram> Line<P> {
     /// Everything from `place` on.
     fn places(&self, place: usize) -> impl Iterator<Item = (usize, &LineEntry<P>)> {
         (place..self.entries.end()).filter_map(|place| Some((place, self.entries.at(place)?)))
-    }
-
-    /// Whether a packet that enters at `now` finds room, and if so, whether it is to be marked.
-    #[inline(never)]
-    fn admit(&mut self, now: Nanoseconds, bytes: u32) -> Option<bool> {
-        self.forget_departed(now);
-        let frames = self.transmission.frames(bytes);
-        if self.packets_in_system() >= self.admit_below_packets && !self.admits_by_size(now, bytes) {
-            self.counts.overflowed_packets += 1;
-            self.overflowed_bytes += u64::from(bytes);
-            self.overflowed_frames += u64::from(frames);
-            return None;
-        }
-        self.entered_frames += u64::from(frames);
-        Some(self.average.is_some() && self.warns(now, bytes))
     }
 
     #[cold]
@@ -340,19 +351,6 @@ impl<P: Datagram> Line<P> {
         Some((entry.arrival.saturating_sub(self.delay_ns), entry.bytes))
     }
 
-    fn admits_by_size(&self, now: Nanoseconds, bytes: u32) -> bool {
-        let mut system = self.system();
-        let mut in_service = self.in_service().map(|(_, bytes)| self.size(bytes));
-        if matches!(self.queue.limit, QueueLimit::Frames(_)) {
-            let sent = self.sent_of_packet_in_service(now);
-            system.frames -= sent;
-            if let Some(served) = &mut in_service {
-                served.frames -= sent;
-            }
-        }
-        self.queue.admits(system, in_service, self.size(bytes))
-    }
-
     fn sent_of_packet_in_service(&self, now: Nanoseconds) -> u32 {
         self.in_service().map_or(0, |(departure, bytes)| {
             self.transmission.frames(bytes) - self.transmission.frames_left(now, departure, bytes)
@@ -375,16 +373,5 @@ impl<P: Datagram> Line<P> {
         }
         self.first_in_system = place;
         self.departed_bytes += bytes;
-    }
-
-    /// Samples the average queue for an arrival of `bytes`; whether it is to be marked.
-    fn warns(&mut self, now: Nanoseconds, bytes: u32) -> bool {
-        let waiting = self.packets_in_system().saturating_sub(1) as u32;
-        let Some(average) = &mut self.average else {
-            return false;
-        };
-        let idle_s = now.saturating_sub(self.busy_until) as f64 / SECOND as f64;
-        let idle_packets = idle_s / self.transmission.packet_s(bytes.max(1));
-        average.sample(waiting, idle_packets)
     }
 }

@@ -1,6 +1,6 @@
 //! The next packet that arrives at a host, and those that arrive between two links until then.
 
-use pepscope_path::{Direction, Nanoseconds, Passage, NEVER};
+use pepscope_path::{Datagram, Direction, Nanoseconds, Passage, NEVER};
 use pepscope_tcp::Packet;
 
 use super::{Lines, Progress};
@@ -58,6 +58,24 @@ impl Progress {
             }
             let is_next = last < before && last > self.now && down_ns != up_ns;
             return is_next.then_some((last, if down_ns < up_ns { Direction::Down } else { Direction::Up }));
+        }
+    }
+
+    /// Passes on what is under way on all links but the last one, as [`super::answers`] does with what enters later.
+    pub(super) fn pass_on_early<L: Passage<Packet>, const LINKS: usize>(
+        &mut self,
+        until: Nanoseconds,
+        lines: &mut Lines<L, LINKS>,
+    ) {
+        for link in 1..LINKS {
+            let [before, behind] = &mut lines[link - 1..=link] else { return };
+            while before.keeps_order() && (self.now + 1..until).contains(&before.first_arrival()) {
+                let arrives_ns = before.first_arrival();
+                let Some((packet, following)) = before.first() else { break };
+                behind.take_with(arrives_ns, packet.length_bytes(), || *packet);
+                before.drop_first(following);
+                self.events = self.events.wrapping_add(2);
+            }
         }
     }
 

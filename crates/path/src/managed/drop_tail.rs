@@ -107,20 +107,38 @@ impl<P: Datagram> DropTailLine<P> {
     /// Takes a packet of `bytes` that enters at `now`. If there is room, `make` writes it straight into its place.
     #[inline]
     pub fn take_with(&mut self, now: Nanoseconds, bytes: u32, make: impl FnOnce() -> P) {
+        self.take_or_pass(now, bytes, 0, make);
+    }
+
+    /// See [`crate::Passage::take_or_pass`].
+    #[inline]
+    pub fn take_or_pass<F: FnOnce() -> P>(
+        &mut self,
+        now: Nanoseconds,
+        bytes: u32,
+        until: Nanoseconds,
+        make: F,
+    ) -> Option<(Nanoseconds, F)> {
         self.service.advance(now);
         self.counts.offered_packets += 1;
         self.counts.offered_bytes += u64::from(bytes);
         let Some(sent_ns) = self.service.admit(now, bytes) else {
             self.counts.overflow(&make());
-            return;
+            return None;
         };
         let arrives_ns = sent_ns.saturating_add(self.delay_ns);
         if self.first == self.under_way.end() {
+            if arrives_ns < until {
+                self.counts.delivered_packets += 1;
+                self.counts.delivered_bytes += u64::from(bytes);
+                return Some((arrives_ns, make));
+            }
             self.first_ns = arrives_ns;
         }
         let slot = self.under_way.push_slot(self.first);
         slot.arrives_ns = arrives_ns;
         slot.packet = Some(make());
+        None
     }
 
     #[inline]
@@ -132,6 +150,16 @@ impl<P: Datagram> DropTailLine<P> {
         let packet = self.under_way.at_mut(self.first)?.packet.take()?;
         self.note_gone(packet.length_bytes(), following);
         Some(packet)
+    }
+
+    /// No packet arrives sooner than so long after it entered.
+    #[must_use]
+    pub fn least_delay_ns(&self) -> Nanoseconds {
+        self.delay_ns
+    }
+
+    pub(crate) fn keeps_order(&self) -> bool {
+        true
     }
 
     /// When the first packet under way arrives; [`NEVER`] if there is none.

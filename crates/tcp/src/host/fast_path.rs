@@ -27,17 +27,13 @@ impl FastFlow {
 }
 
 impl Host {
-    /// Does what [`Host::handle_packet`] and [`Host::transmit`] do, on the fast path where header prediction takes the
-    /// packet and answers it.
+    /// Does what [`Host::handle_packet`] and [`Host::transmit`] do where nothing takes time, on the fast path where header
+    /// prediction takes the packet and answers it.
     ///
     /// Call [`Host::refresh_timeouts`] after it and before [`Host::poll_timeout`].
     #[inline(always)]
     pub fn answer(&mut self, now: Nanoseconds, packet: &Packet, sink: &mut impl PacketSink) {
-        if let Some(processing) = &mut self.processing {
-            processing.push_arriving(now, packet);
-            self.earliest_ns = self.earliest_ns.min(processing.next_time());
-            return;
-        }
+        debug_assert!(!self.takes_time(), "packets arrive there by another function");
         let is_answered = match packet {
             Packet::Tcp(segment) if segment.payload_bytes > 0 => self.answer_data(now, segment, sink),
             Packet::Tcp(segment) => self.answer_acknowledgement(now, segment, sink),
@@ -189,6 +185,11 @@ impl Host {
         let was_open = flow.is_open();
         flow.application.advance(now, &mut flow.connection);
         self.finish_advance(now, place, was_open);
+    }
+
+    /// [`Host::transmit`] after packets that arrived at one time.
+    pub fn transmit_together(&mut self, now: Nanoseconds, sink: &mut impl PacketSink) {
+        self.transmit_on_slow_path(now, sink);
     }
 
     /// [`Host::transmit`] without inlining, so that there is one copy of its code.

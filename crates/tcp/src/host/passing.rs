@@ -48,13 +48,13 @@ impl PassingPackets {
         self.first_ns
     }
 
-    /// The first packet, if it gets there by `now`.
+    /// The first packet, and when it gets there.
     #[inline(always)]
-    pub fn first(&mut self, now: Nanoseconds) -> Option<&mut Packet> {
-        if self.first_ns > now {
+    pub fn first(&self) -> Option<(Nanoseconds, &Packet)> {
+        if self.first == self.packets.end() {
             return None;
         }
-        self.packets.at_mut(self.first).map(|passing| &mut passing.packet)
+        self.packets.at(self.first).map(|passing| (self.first_ns, &passing.packet))
     }
 
     /// When the packet behind the first one gets there.
@@ -77,7 +77,7 @@ impl PassingPackets {
     /// Removes the first packet if it gets there by `now`.
     #[inline]
     pub fn pop(&mut self, now: Nanoseconds) -> Option<Packet> {
-        let packet = *self.first(now)?;
+        let packet = self.first().filter(|(at, _)| *at <= now).map(|(_, packet)| *packet)?;
         self.drop_first();
         Some(packet)
     }

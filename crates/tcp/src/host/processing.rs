@@ -119,6 +119,13 @@ impl Processing {
     /// A packet comes from the network.
     #[inline]
     pub fn push_arriving(&mut self, now: Nanoseconds, packet: &Packet) {
+        let received_ns = self.receive(now, packet);
+        self.arriving.push(received_ns, packet);
+    }
+
+    /// When the kernel gets a packet that comes from the network.
+    #[inline]
+    pub(super) fn receive(&mut self, now: Nanoseconds, packet: &Packet) -> Nanoseconds {
         let has_data = matches!(packet, Packet::Tcp(segment) if segment.payload_bytes > 0);
         let is_opening = matches!(packet, Packet::Tcp(segment) if segment.flags.has(Flags::SYN));
         let pause_ns = self.last_arrival_ns.replace(now).map(|last_ns| now - last_ns);
@@ -136,7 +143,7 @@ impl Processing {
             time.draw_longer(first * cold(settings.cold_receiving), factor, random)
         };
         self.free_to_receive_ns = self.free_to_receive_ns.max(now).saturating_add(time_ns);
-        self.arriving.push(self.free_to_receive_ns, packet);
+        self.free_to_receive_ns
     }
 
     fn is_first_data(&mut self, packet: &Packet) -> bool {
@@ -154,6 +161,13 @@ impl Processing {
     /// The kernel sends a packet at `now`.
     #[inline]
     pub fn push_leaving(&mut self, now: Nanoseconds, packet: &Packet) {
+        let leaves_ns = self.send(now, packet);
+        self.leaving.push(leaves_ns, packet);
+    }
+
+    /// When a packet leaves that the kernel sends at `now`.
+    #[inline]
+    pub(super) fn send(&mut self, now: Nanoseconds, packet: &Packet) -> Nanoseconds {
         let is_in_burst = self.continues_burst(packet);
         if self.free_to_send_ns > now || is_in_burst {
             let time = if is_in_burst { &self.settings.sending_in_burst } else { &self.settings.sending };
@@ -162,9 +176,10 @@ impl Processing {
         } else {
             self.free_to_send_ns = now;
         }
-        self.leaving.push(self.free_to_send_ns, packet);
+        let leaves_ns = self.free_to_send_ns;
         // The next one leaves later, however soon it follows.
         self.free_to_send_ns += 1;
+        leaves_ns
     }
 
     fn continues_burst(&mut self, packet: &Packet) -> bool {
