@@ -24,9 +24,11 @@ def whole_file(path: Path, *, mode: int = 0o666, durable: bool = False) -> Itera
     `durable`: then it survives a loss of power, and what a killed process left goes with the next try. Raises OSError.
     """
     partial = path.with_name(f".{path.name}.partial" if durable else f".{path.name}.{os.getpid()}")
-    partial.unlink(missing_ok=True)
+    with _failing_as(path):
+        partial.unlink(missing_ok=True)
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
+        with os.fdopen(descriptor, "wb") as stream:
             yield stream
             if durable:
                 stream.flush()
@@ -84,7 +86,7 @@ def check_output(path: str | Path) -> None:
         with target.open("ab"):
             return
     trial = target.with_name(f".{target.name}.{os.getpid()}.trial")
-    with whole_file(trial) as _:
+    with _failing_as(target), whole_file(trial) as _:
         pass
     trial.unlink(missing_ok=True)
 
@@ -95,6 +97,15 @@ def write_output(path: str | Path, text: str) -> None:
     content = text.encode("utf-8", "replace")
     with output_file(path) as stream:
         stream.write(content)
+
+
+@contextlib.contextmanager
+def _failing_as(path: Path) -> Iterator[None]:
+    """Have errors of the system name `path`, which the user gave, and not the file that takes its name later."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def sync_directory(directory: Path) -> None:

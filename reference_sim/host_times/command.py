@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from pepscope.command_line.notes import note
 from pepscope.command_line.reports import ReportingCommand, announce, json_option
 from pepscope.errors import UsageError
 from pepscope.whole_file import write_whole
@@ -37,6 +38,9 @@ def host_times(captures: tuple[str, ...], output: Path | None, given: str | None
     from reference_sim.host_times.written import as_document, as_text, as_toml
 
     read = [open_capture(path) for path in captures]
+    for path, capture in zip(captures, read, strict=True):
+        for warning in capture.warnings:
+            note(warning if warning.startswith(path) else f"{path}: {warning}")
     ends = [End(given) if given else captured_end(capture, path) for path, capture in zip(captures, read, strict=True)]
     measured = measure_host_times(zip(read, ends, strict=True))
     if not measured.table():

@@ -60,3 +60,16 @@ def test_an_output_is_checked_and_left_alone(tmp_path: Path) -> None:
     for unwritable in (tmp_path, tmp_path / "none" / "page.html", Path("/proc/page.html")):
         with pytest.raises(OSError, match=r"directory|permitted|denied"):
             check_output(unwritable)
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_errors_name_the_file_that_was_asked_for(durable: bool, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no directory")
+    for directory in ("missing", "file"):
+        path = tmp_path / directory / "result.json"
+        with pytest.raises(OSError, match="directory") as refused:
+            write_whole(path, "text", durable=durable)
+        assert refused.value.filename == str(path)
+        with pytest.raises(OSError, match="directory") as refused:
+            check_output(path)
+        assert refused.value.filename == str(path)
