@@ -60,6 +60,7 @@ __all__ = [
     "early_acks",
     "early_own_acks",
     "exchange_kinds",
+    "exchanges_and_senders",
     "filled_json",
     "fin_leads_ns",
     "fin_offsets",
@@ -73,6 +74,8 @@ __all__ = [
     "flow_numbers",
     "flow_rows",
     "flow_times",
+    "frame_spans",
+    "frames_at",
     "frames_of_connections",
     "header_kinds",
     "hop_limits",
@@ -812,6 +815,24 @@ class AnswerTimes:
 def exchange_kinds() -> tuple[str, ...]:
     """Names of the kinds of exchanges by their codes."""
 
+def exchanges_and_senders(
+    capture: Capture,
+) -> tuple[dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]]]:
+    """What `Capture.exchanges` and `Capture.senders` give, from packets that are decoded once; raises as they do."""
+
+def frame_spans(capture: Capture, connections: Sequence[int]) -> npt.NDArray[np.int64]:
+    """The first and the last frame of some connections, a row a connection; -1 of those without packets."""
+
+def frames_at(
+    capture: Capture,
+    connections: npt.NDArray[np.int64],
+    directions: npt.NDArray[np.uint8],
+    times_ns: npt.NDArray[np.int64],
+    carrying: npt.NDArray[np.bool_],
+) -> npt.NDArray[np.int64]:
+    """The frame of the first packet of each connection in this direction, at this time, and with payload where it is to
+    carry some; -1 where there is none."""
+
 def connection_exchanges(packets: PacketColumns, up: PayloadSample, down: PayloadSample) -> _ExchangeTables:
     """Columns of `pepscope.captures.exchanges.Exchanges` and `RoundTripColumns` of one connection, by name."""
 
@@ -1058,8 +1079,8 @@ class Capture:
         """Values of the connection, of its flow up and of its flow down, in the order of the fields in
         `pepscope.captures.connections`; `closes` and `missing` stand for the codes of either."""
 
-    def connection_columns(self, start: int, stop: int) -> dict[str, npt.NDArray[Any]]:
-        """Summaries of these connections as arrays."""
+    def connection_columns(self, start: int, stop: int, names: set[str] | None = None) -> dict[str, npt.NDArray[Any]]:
+        """Summaries of these connections as arrays, those of these names or all."""
 
     def connections_json(self, start: int, stop: int) -> bytes:
         """JSON objects of these connections with commas between them."""
@@ -1070,7 +1091,7 @@ class Capture:
     def packet_columns(self, index: int) -> PacketColumns:
         """The packets of a connection."""
 
-    def frames_at(
+    def frames_of_rows(
         self, indices: Sequence[int], rows: Sequence[Sequence[int]]
     ) -> list[tuple[tuple[int, int] | None, list[int]]]:
         """The first and the last frame of some connections (None without packets), and those of some rows of each."""

@@ -65,13 +65,14 @@ def vantage_columns(captures: Sequence[Capture]) -> VantageColumns:
     every = [_columns(capture) for capture in captures]
     counts = [len(columns["first_time_ns"]) for columns in every]
     starts = np.cumsum([0, *counts[:-1]])
+    exchanges, senders = zip(*(capture.exchanges_and_senders() for capture in captures), strict=True)
     return VantageColumns(
         captures,
         {name: np.concatenate([columns[name] for columns in every]) for name in every[0]},
         np.repeat(np.arange(len(captures)), counts),
-        _joined_exchanges([_timed(capture.exchanges()) for capture in captures], starts),
+        _joined_exchanges([*map(_timed, exchanges)], starts),
         _joined(References, [capture.references() for capture in captures]),
-        _joined(Senders, [_moved(each.senders(), start) for each, start in zip(captures, starts, strict=True)]),
+        _joined(Senders, [_moved(each, start) for each, start in zip(senders, starts, strict=True)]),
     )
 
 
@@ -114,7 +115,7 @@ def selected(vantage: VantageColumns, rows: npt.NDArray[np.int64], references: n
 
 
 def _columns(capture: Capture) -> dict[str, npt.NDArray[Any]]:
-    batches = [{name: batch[name] for name in _NAMES} for batch in capture.connection_batches()]
+    batches = [*capture.connection_batches(_NAMES)]
     return {name: np.concatenate([batch[name] for batch in batches]) for name in _NAMES}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -35,10 +35,11 @@ if TYPE_CHECKING:
 
 DEFAULT_MEMORY_BYTES = 1 << 30
 
+#: Stands for the number of a frame that is not there.
+NO_FRAME = -1
+
 #: Connections that are put into words at once.
 _BATCH = 4096
-#: As JSON: some 140 kB, which fit into a processor's cache and are not given back to the system each time.
-_JSON_BATCH = 64
 
 
 def open_capture(
@@ -193,11 +194,13 @@ class Capture:
             self._columns = self._core.connection_columns(0, self._core.connection_count)
         return self._columns
 
-    def connection_batches(self) -> Iterator[Mapping[str, npt.NDArray[Any]]]:
-        """`connection_columns` in pieces of some thousand connections (at least one piece), in bounded memory."""
+    def connection_batches(self, names: Collection[str] | None = None) -> Iterator[Mapping[str, npt.NDArray[Any]]]:
+        """`connection_columns`, those of these names or all, in pieces of some thousand connections (at least one
+        piece), in bounded memory."""
         count = self._core.connection_count
+        chosen = None if names is None else set(names)
         for start in range(0, max(count, 1), _BATCH):
-            yield self._core.connection_columns(start, min(start + _BATCH, count))
+            yield self._core.connection_columns(start, min(start + _BATCH, count), chosen)
 
     def packets(self, connection_id: int) -> PacketColumns:
         """Packets of one connection. Captures keep packets in a compact form; these are made when they are asked for,
@@ -234,12 +237,28 @@ class Capture:
         """
         return self._core.frame_numbers(connection_id)
 
-    def frames_at(
+    def frames_of_rows(
         self, connection_ids: Sequence[int], rows: Sequence[Sequence[int]]
     ) -> list[tuple[tuple[int, int] | None, list[int]]]:
         """The first and the last frame of some connections (None without packets), and those of some rows of the
         packets of each, counted as in `frame_numbers`."""
-        return self._core.frames_at(connection_ids, rows)
+        return self._core.frames_of_rows(connection_ids, rows)
+
+    def frame_spans(self, connection_ids: Sequence[int]) -> npt.NDArray[np.int64]:
+        """The first and the last of `frame_numbers` of some connections, a row a connection; `NO_FRAME` of those
+        without packets."""
+        return _core.frame_spans(self._core, connection_ids)
+
+    def frames_at(
+        self,
+        connection_ids: npt.NDArray[np.int64],
+        directions: npt.NDArray[np.uint8],
+        times_ns: npt.NDArray[np.int64],
+        carrying: npt.NDArray[np.bool_],
+    ) -> npt.NDArray[np.int64]:
+        """The frame of the first packet of each connection in this direction, at this time, and with payload where it
+        is to carry some; `NO_FRAME` where there is none."""
+        return _core.frames_at(self._core, connection_ids, directions, times_ns, carrying)
 
     def located(self, frame_number: int) -> tuple[str, int]:
         """The file that holds a frame, and the frame's number in it."""
@@ -254,6 +273,16 @@ class Capture:
         from pepscope.captures.packets import SackBlocks
 
         return SackBlocks(*self._core.sack_blocks(connection_id))
+
+    def exchanges_and_senders(self) -> tuple[Exchanges, Senders]:
+        """Both of what `exchanges` and `senders` give, from packets that are decoded once; raises as they do."""
+        if self._exchanges is None and self._senders is None:
+            from pepscope.captures.exchanges import exchange_tables
+            from pepscope.captures.senders import Senders
+
+            *exchanges, senders = _core.exchanges_and_senders(self._core)
+            self._exchanges, self._senders = exchange_tables(*exchanges), Senders(**senders)
+        return self.exchanges(), self.senders()
 
     def exchanges(self) -> Exchanges:
         """Exchanges of all connections, and the transport round trips of each; made when first asked for.
@@ -360,31 +389,10 @@ class Capture:
 
     def json_chunks(self, *, exchanges: bool = False) -> Iterator[bytes]:
         """The JSON contract `inspect-1` in pieces, so that no capture is too large for it; on demand with exchanges."""
-        import json
+        from pepscope.captures.tables.connection_json import json_chunks
 
-        import pepscope
-        from pepscope.captures.provenance import Tool, time_text, tool_document
+        return json_chunks(self, exchanges=exchanges)
 
-        started_ns, ended_ns = self.time_span_ns or (None, None)
-        head = {
-            "schema": 1,
-            "tool": tool_document(Tool(pepscope.__version__, {"filter": self.filter})),
-            "path": self.path,
-            "packets": self.packet_count,
-            "started": time_text(started_ns),
-            "ended": time_text(ended_ns),
-            "sha256": self.sha256,
-        }
-        yield json.dumps(head, separators=(",", ":")).removesuffix("}").encode() + b',"connections":['
-        count = len(self.connections)
-        for start in range(0, count, _JSON_BATCH):
-            if start:
-                yield b","
-            yield self._core.connections_json(start, min(start + _JSON_BATCH, count))
-        yield b"],"
-        if exchanges:
-            from pepscope.captures.tables import exchange_frame
-
-            yield from exchange_frame.json_chunks(self)
-            yield b","
-        yield b'"warnings":%s}\n' % json.dumps(list(self.warnings)).encode()
+    def connections_json(self, start: int, stop: int) -> bytes:
+        """Some connections as the objects of `inspect-1`, with commas between them."""
+        return self._core.connections_json(start, stop)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 _EPOCH = datetime(1970, 1, 1)  # the text names the zone
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(NamedTuple):
     """What made a result: the version of pepscope, and the options on which the result depends, by name."""
 
     version: str
-    options: Mapping[str, float | int | str | bool | None] = field(default_factory=dict)
+    options: Mapping[str, float | int | str | bool | None] = MappingProxyType({})
 
 
 def tool_document(tool: Tool | None) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use numpy::{Element, IntoPyArray, PyArray1, PyArrayMethods};
 use pepscope_connections::{json, AnalysedCapture, ConnectionSummary, DatagramFlow, DatagramSide, LookupError, Size};
 use pepscope_evidence::payload::sample;
-use pepscope_wire::{link_type_name, Tally};
+use pepscope_wire::link_type_name;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -18,7 +18,8 @@ use crate::payload::PayloadSample;
 use crate::read::CaptureError;
 use crate::references;
 use crate::senders;
-use crate::summaries::{self, Fields};
+use crate::summaries::{self, Fields, Names};
+use crate::tally::counts;
 
 /// Connections for whose JSON memory is taken in advance.
 const MOST_AT_ONCE: usize = 256;
@@ -35,7 +36,7 @@ type OversizeRow = (u64, usize, (u64, u64), (u64, u64));
 /// A capture as read.
 #[pyclass(frozen, module = "pepscope._core")]
 pub(crate) struct Capture {
-    analysed: AnalysedCapture,
+    pub(crate) analysed: AnalysedCapture,
 }
 
 impl Capture {
@@ -65,7 +66,7 @@ impl Capture {
     }
 }
 
-fn raised(error: LookupError) -> PyErr {
+pub(crate) fn raised(error: LookupError) -> PyErr {
     match error {
         LookupError::NoConnection { .. } => PyIndexError::new_err(error.to_string()),
         LookupError::NoPackets | LookupError::NoPayload => PyValueError::new_err(error.to_string()),
@@ -208,9 +209,18 @@ impl Capture {
             .map_err(raised)?
     }
 
-    /// Summaries of these connections as arrays.
-    fn connection_columns<'py>(&self, py: Python<'py>, start: usize, stop: usize) -> PyResult<Bound<'py, PyDict>> {
-        self.analysed.with_summaries(start..stop, |found| summaries::columns(py, found, NOT_SEEN)).map_err(raised)?
+    /// Summaries of these connections as arrays, those of these names or all.
+    #[pyo3(signature = (start, stop, names=None))]
+    fn connection_columns<'py>(
+        &self,
+        py: Python<'py>,
+        start: usize,
+        stop: usize,
+        names: Names,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        self.analysed
+            .with_summaries(start..stop, |found| summaries::columns(py, found, NOT_SEEN, &names))
+            .map_err(raised)?
     }
 
     /// Summaries of some connections as arrays, -2**63 where a whole number was not seen, and their end points.
@@ -220,7 +230,7 @@ impl Capture {
             let options = |octets: &[u8]| PyBytes::new(py, octets);
             let options =
                 found.iter().map(|each| (options(each.up.syn_options), options(each.down.syn_options))).unzip();
-            Ok((summaries::columns(py, found, i64::MIN)?, ends, options))
+            Ok((summaries::columns(py, found, i64::MIN, &None)?, ends, options))
         };
         self.analysed.with_summaries(indices.into_iter(), chosen).map_err(raised)?
     }
@@ -284,7 +294,7 @@ impl Capture {
     }
 
     /// Frame numbers of some packets of each of these connections, and of its first and its last packet.
-    fn frames_at(&self, py: Python<'_>, indices: Vec<usize>, rows: Vec<Vec<usize>>) -> PyResult<Vec<FramesAt>> {
+    fn frames_of_rows(&self, py: Python<'_>, indices: Vec<usize>, rows: Vec<Vec<usize>>) -> PyResult<Vec<FramesAt>> {
         if indices.len() != rows.len() {
             return Err(PyValueError::new_err("the columns differ in length"));
         }
@@ -386,31 +396,11 @@ type Octets<'py> = Vec<Bound<'py, PyBytes>>;
 const NOT_SEEN: i64 = -1;
 
 /// As Wireshark counts.
-fn frame_number(frame_index: u64) -> i64 {
+pub(crate) fn frame_number(frame_index: u64) -> i64 {
     frame_index as i64 + 1
 }
 
 /// Give a column to NumPy without copying it; all who ask for a connection share it, so it is read-only.
 pub(crate) fn handed_over<T: Element>(py: Python<'_>, column: Vec<T>) -> Bound<'_, PyAny> {
     column.into_pyarray(py).readwrite().make_nonwriteable().as_any().clone()
-}
-
-/// Counts by name.
-fn counts(tally: &Tally) -> [(&'static str, u64); 14] {
-    [
-        ("frames", tally.frames),
-        ("tcp_segments", tally.tcp_segments),
-        ("filtered_out", tally.filtered_out),
-        ("unknown_link_type", tally.unknown_link_type),
-        ("not_ip", tally.not_ip),
-        ("not_tcp", tally.not_tcp),
-        ("cut_short", tally.cut_short),
-        ("malformed", tally.malformed),
-        ("too_deep", tally.too_deep),
-        ("encrypted", tally.encrypted),
-        ("fragments_held", tally.fragments_held),
-        ("unfinished_datagrams", tally.unfinished_datagrams),
-        ("frames_without_time", tally.frames_without_time),
-        ("bytes_read", tally.bytes_read),
-    ]
 }

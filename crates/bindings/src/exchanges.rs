@@ -8,37 +8,42 @@ use pepscope_evidence::{for_each_exchange_column, for_each_round_trip_column};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::packets::{rows, PacketArrays};
+use crate::decoding::{visit, Shown};
+use crate::packets::PacketArrays;
 use crate::payload::PayloadSample;
-
-/// So many connections are decoded at a time.
-const BATCH: usize = 1024;
 
 /// Columns of exchanges and of round trips.
 pub(crate) type Tables<'py> = (Bound<'py, PyDict>, Bound<'py, PyDict>);
 
 /// The exchanges of all connections, by connection.
 pub(crate) fn of_capture(analysed: &AnalysedCapture) -> Result<ExchangeReader, LookupError> {
-    let mut reader = ExchangeReader::default();
-    let mut payload = [sample::PayloadSample::default(), sample::PayloadSample::default()];
-    for (partition, members) in analysed.partition_members().iter().enumerate() {
-        analysed.with_partition(partition, |packets, kept| {
-            for (batch, numbers) in members.chunks(BATCH).enumerate() {
-                let first = batch * BATCH;
-                let columns = packets.decode(first..first + numbers.len());
-                for (number, bounds) in columns.starts.windows(2).enumerate() {
-                    for (direction, sample) in payload.iter_mut().enumerate() {
-                        sample.refill(kept.of(first + number, direction));
-                    }
-                    let [up, down] = &payload;
-                    reader.add(numbers[number] as u32, &rows(&columns, bounds[0]..bounds[1]), [up, down]);
-                }
-            }
-        })?;
+    let mut reader = PayloadReader::default();
+    visit(analysed, |shown| reader.add(shown))?;
+    Ok(reader.finish())
+}
+
+/// Takes the exchanges of one connection after the other from packets and payload.
+#[derive(Default)]
+pub(crate) struct PayloadReader {
+    found: ExchangeReader,
+    payload: [sample::PayloadSample; 2],
+}
+
+impl PayloadReader {
+    pub(crate) fn add(&mut self, shown: &Shown<'_>) {
+        for (direction, sample) in self.payload.iter_mut().enumerate() {
+            sample.refill(shown.payload.of(shown.place, direction));
+        }
+        let [up, down] = &self.payload;
+        self.found.add(shown.number, &shown.packets, [up, down]);
     }
-    reader.exchanges.by_connection();
-    reader.round_trips.by_connection();
-    Ok(reader)
+
+    /// What was found, by connection.
+    pub(crate) fn finish(mut self) -> ExchangeReader {
+        self.found.exchanges.by_connection();
+        self.found.round_trips.by_connection();
+        self.found
+    }
 }
 
 /// The columns by name.

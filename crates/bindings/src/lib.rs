@@ -7,6 +7,7 @@ mod capture;
 mod clocks;
 mod connection_numbers;
 mod datagrams;
+mod decoding;
 mod exchanges;
 mod flow_columns;
 mod flow_ends;
@@ -16,6 +17,7 @@ mod freed_memory;
 mod host_clock;
 #[cfg(target_os = "linux")]
 mod live;
+mod one_capture;
 mod packets;
 mod pair_numbers;
 mod pair_segments;
@@ -32,6 +34,7 @@ mod sliding_mode;
 mod staircases;
 mod standard_input;
 mod summaries;
+mod tally;
 mod telling;
 mod templates;
 mod timestamps;
@@ -70,6 +73,8 @@ mod _core {
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::live::LivePath;
+    #[pymodule_export]
+    use crate::one_capture::{exchanges_and_senders, frame_spans, frames_at};
     #[pymodule_export]
     use crate::packets::{Packet, PacketColumns};
     #[pymodule_export]

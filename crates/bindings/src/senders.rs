@@ -4,16 +4,15 @@ use numpy::ndarray::Array2;
 use numpy::IntoPyArray;
 use pepscope_connections::{AnalysedCapture, LookupError};
 use pepscope_evidence::load::LoadColumns;
-use pepscope_evidence::packets::Packets;
 use pepscope_evidence::senders::SenderColumns;
 use pepscope_evidence::{for_each_load_column, for_each_sender_column};
 use pepscope_wire::tcp::option_kinds;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::packets::rows;
+use crate::decoding::{visit, Shown};
 
-/// So many connections are decoded at a time.
+/// Connections whose summaries are asked for at a time.
 const BATCH: usize = 1024;
 /// Option kinds of a SYN; option lists have at most 40 bytes, and stacks send ten options at most, padding included.
 const OPTION_KINDS: usize = 16;
@@ -27,46 +26,39 @@ pub(crate) struct Found {
     option_kinds: OptionKinds,
 }
 
-/// Show the packets of each connection with its number, partition by partition.
-fn visit(analysed: &AnalysedCapture, mut show: impl FnMut(u32, &Packets<'_>)) -> Result<(), LookupError> {
-    for (partition, members) in analysed.partition_members().iter().enumerate() {
-        analysed.with_partition(partition, |packets, _| {
-            for (batch, numbers) in members.chunks(BATCH).enumerate() {
-                let first = batch * BATCH;
-                let columns = packets.decode(first..first + numbers.len());
-                for (bounds, &number) in columns.starts.windows(2).zip(numbers) {
-                    show(number as u32, &rows(&columns, bounds[0]..bounds[1]));
-                }
-            }
-        })?;
+impl Found {
+    pub(crate) fn add(&mut self, shown: &Shown<'_>) {
+        for direction in [0, 1] {
+            self.senders.push(&shown.packets.sender(shown.number, direction));
+        }
     }
-    Ok(())
+
+    /// Puts them into the order of connections, and adds what SYNs offered.
+    pub(crate) fn finish(mut self, analysed: &AnalysedCapture) -> Result<Found, LookupError> {
+        self.senders.by_connection();
+        for start in (0..analysed.connection_count()).step_by(BATCH) {
+            let stop = analysed.connection_count().min(start + BATCH);
+            analysed.with_summaries(start..stop, |summaries| {
+                for summary in summaries {
+                    self.option_kinds.extend([&summary.up, &summary.down].map(|flow| option_kinds(flow.syn_options)));
+                }
+            })?;
+        }
+        Ok(self)
+    }
 }
 
 pub(crate) fn of_capture(analysed: &AnalysedCapture) -> Result<Found, LookupError> {
     let mut found = Found::default();
-    visit(analysed, |number, packets| {
-        for direction in [0, 1] {
-            found.senders.push(&packets.sender(number, direction));
-        }
-    })?;
-    found.senders.by_connection();
-    for start in (0..analysed.connection_count()).step_by(BATCH) {
-        let stop = analysed.connection_count().min(start + BATCH);
-        analysed.with_summaries(start..stop, |summaries| {
-            for summary in summaries {
-                found.option_kinds.extend([&summary.up, &summary.down].map(|flow| option_kinds(flow.syn_options)));
-            }
-        })?;
-    }
-    Ok(found)
+    visit(analysed, |shown| found.add(shown))?;
+    found.finish(analysed)
 }
 
 pub(crate) fn load_of_capture(analysed: &AnalysedCapture) -> Result<LoadColumns, LookupError> {
     let mut load = LoadColumns::default();
-    visit(analysed, |number, packets| {
+    visit(analysed, |shown| {
         for direction in [0, 1] {
-            load.push(&packets.load_response(number, direction));
+            load.push(&shown.packets.load_response(shown.number, direction));
         }
     })?;
     load.by_connection();

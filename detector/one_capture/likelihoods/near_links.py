@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from importlib.resources import files
+from pkgutil import get_data
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,6 @@ def link_nats(spread_s: Floats, train_bytes: Floats, variation_s: Floats) -> Flo
 
 @cache
 def _ratios() -> Floats:
-    learned: dict[str, Any] = json.loads(files(__package__).joinpath("near_links.json").read_text("ascii"))
+    learned: dict[str, Any] = json.loads(get_data(__package__, "near_links.json") or b"{}")
     nats: Floats = np.clip(np.log(learned["split"]) - np.log(learned["end"]), _MOST_AGAINST, _MOST_FOR)
     return nats

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from detector.shown.telling_packets.telling import duration, spread
-from pepscope.captures.capture import Capture
+from pepscope.captures.capture import NO_FRAME, Capture
 from pepscope.captures.exchanges import EXCHANGE_KINDS, Exchanges
 from pepscope.captures.files.named_packets import EvidencePacket
-from pepscope.captures.packets import Direction, Int64Array, PacketColumns
+from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.verdicts import GroupSide
 
 #: The direction of the questions that the far end answers.
@@ -26,8 +26,8 @@ def fastest_exchanges(capture: Capture, connections: Sequence[int], side: GroupS
     `side` is where the capture was taken: the client's side times answers of servers, the server's those of clients.
     """
     exchanges = capture.exchanges()
-    rows = _soonest(exchanges, connections, side)[:most].tolist()
-    return [packet for row in rows for packet in _exchange(capture, exchanges, row)]
+    rows = _soonest(exchanges, connections, side)[:most]
+    return [packet for packets in _packets(capture, exchanges, rows) for packet in packets]
 
 
 def exchanges_by_connection(
@@ -37,10 +37,7 @@ def exchanges_by_connection(
     exchanges = capture.exchanges()
     rows = _soonest(exchanges, connections, side)
     rows = rows[np.argsort(exchanges.connection[rows], kind="stable")]
-    numbers = exchanges.connection[rows].tolist()
-    return {
-        number: tuple(_exchange(capture, exchanges, row)) for number, row in zip(numbers, rows.tolist(), strict=True)
-    }
+    return dict(zip(exchanges.connection[rows].tolist(), _packets(capture, exchanges, rows), strict=True))
 
 
 def _soonest(exchanges: Exchanges, connections: Sequence[int], side: GroupSide) -> Int64Array:
@@ -59,40 +56,45 @@ def _soonest(exchanges: Exchanges, connections: Sequence[int], side: GroupSide) 
     return soonest
 
 
-def _exchange(capture: Capture, exchanges: Exchanges, row: int) -> list[EvidencePacket]:
-    """Question, acknowledgement and answer of one exchange."""
-    connection = int(exchanges.connection[row])
-    asked = Direction(int(exchanges.asked[row]))
-    packets, frames = capture.packets(connection), capture.frame_numbers(connection)
-    question_ns, acknowledged_ns, answered_ns = (
-        int(column[row]) for column in (exchanges.question_ns, exchanges.acknowledged_ns, exchanges.answered_ns)
+def _packets(capture: Capture, exchanges: Exchanges, rows: Int64Array) -> list[tuple[EvidencePacket, ...]]:
+    """Question, acknowledgement and answer of some exchanges."""
+    asked = exchanges.asked[rows]
+    times_ns: Int64Array = np.stack(
+        [exchanges.question_ns[rows], exchanges.acknowledged_ns[rows], exchanges.answered_ns[rows]], 1
     )
-    kind = EXCHANGE_KINDS[int(exchanges.kind[row])]
-    moments = [
-        (_at(packets, asked, question_ns, carrying=True), f"ends a question ({kind})"),
-        (
-            _at(packets, asked.reverse, acknowledged_ns, carrying=False),
-            f"is the transport's acknowledgement, {duration((acknowledged_ns - question_ns) / 1e9)} after the question",
-        ),
-        (
-            _at(packets, asked.reverse, answered_ns, carrying=True),
-            f"begins the answer, {duration((answered_ns - question_ns) / 1e9)} after the question",
-        ),
-    ]
-    if acknowledged_ns == answered_ns:
-        moments = [moments[0], (moments[2][0], f"{moments[2][1]}, and acknowledges it")]
+    frames = capture.frames_at(
+        np.repeat(exchanges.connection[rows].astype(np.int64), len(_CARRYING)),
+        np.stack([asked, 1 - asked, 1 - asked], 1).ravel(),
+        times_ns.ravel(),
+        np.tile(_CARRYING, len(rows)),
+    )
+    times: list[list[int]] = times_ns.tolist()
+    of_exchanges: list[list[int]] = frames.reshape(len(rows), len(_CARRYING)).tolist()
     return [
-        EvidencePacket(*capture.located(int(frames[at])), int(packets.time_ns[at]), shows)
-        for at, shows in moments
-        if at is not None
+        tuple(
+            EvidencePacket(*capture.located(frame), time_ns, shows)
+            for frame, time_ns, shows in _moments(EXCHANGE_KINDS[kind], moments, found)
+            if frame != NO_FRAME
+        )
+        for kind, moments, found in zip(exchanges.kind[rows].tolist(), times, of_exchanges, strict=True)
     ]
 
 
-def _at(packets: PacketColumns, direction: Direction, time_ns: int, *, carrying: bool) -> int | None:
-    rows: Int64Array = np.flatnonzero((packets.time_ns == time_ns) & (packets.direction == direction))
-    if carrying:
-        rows = rows[packets.payload_bytes[rows] > 0]
-    return int(rows[0]) if len(rows) else None
+#: Whether question, acknowledgement and answer are packets that carry payload.
+_CARRYING = (True, False, True)
+
+
+def _moments(kind: str, times_ns: Sequence[int], frames: Sequence[int]) -> list[tuple[int, int, str]]:
+    """Frame, time and what it shows of the packets of an exchange."""
+    question_ns, acknowledged_ns, answered_ns = times_ns
+    question, acknowledgement, answer = frames
+    asks = (question, question_ns, f"ends a question ({kind})")
+    answers = f"begins the answer, {duration((answered_ns - question_ns) / 1e9)} after the question"
+    if acknowledged_ns == answered_ns:
+        return [asks, (answer, answered_ns, f"{answers}, and acknowledges it")]
+    later = duration((acknowledged_ns - question_ns) / 1e9)
+    acknowledges = f"is the transport's acknowledgement, {later} after the question"
+    return [asks, (acknowledgement, acknowledged_ns, acknowledges), (answer, answered_ns, answers)]
 
 
 def fastest_handshakes(

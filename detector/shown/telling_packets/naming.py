@@ -12,7 +12,7 @@ from msgspec import Struct
 from detector.pair import Vantage
 from detector.shown.telling_packets.observing import Observed
 from detector.shown.telling_packets.telling import Pointer, Scene, Shown, Telling
-from pepscope.captures.capture import Capture
+from pepscope.captures.capture import NO_FRAME, Capture
 from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.results.evidence.named import PairPackets
 from pepscope.results.verdicts import Evidence, VantageName
@@ -74,7 +74,7 @@ class PacketNames:
         for path, connections in of_capture.items():
             capture = self.captures[path]
             numbers = [each.vantage.number for each in connections]
-            found = capture.frames_at(numbers, [each.rows for each in connections])
+            found = capture.frames_of_rows(numbers, [each.rows for each in connections])
             for number, each, (ends, frames) in zip(numbers, connections, found, strict=True):
                 each.ends = ends if len(capture.files) == 1 else None
                 packets = capture.packets(number) if each.vantage.clock_set_back else each.vantage.packets
@@ -105,10 +105,12 @@ class PacketNames:
                     pointed[number][piece] = shown
         return pointed
 
-    def frames_of_connection(self, capture: Capture, number: int) -> dict[str, tuple[int, int]]:
-        """The first and the last frame of a connection of a capture; none of a capture of several files."""
-        frames = capture.frame_numbers(number)
-        return {capture.path: (int(frames[0]), int(frames[-1]))} if len(frames) and len(capture.files) == 1 else {}
+    def frames_of_connections(self, capture: Capture, numbers: Sequence[int]) -> list[dict[str, tuple[int, int]]]:
+        """The first and the last frame of connections of a capture; none of a capture of several files."""
+        if len(capture.files) != 1:
+            return [{} for _ in numbers]
+        spans = capture.frame_spans(numbers).tolist()
+        return [{} if first == NO_FRAME else {capture.path: (first, last)} for first, last in spans]
 
 
 class _Seen(Struct):

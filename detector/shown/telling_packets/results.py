@@ -114,8 +114,8 @@ class _Naming:
             numbers = self._connections.numbers(of_capture, capture.path)
             # A capture between the ends has evidence for either side, the client's first.
             by_side = [exchanges_by_connection(capture, numbers, side) for side in self._sides]
-            for place, number in zip(of_capture, numbers, strict=True):
-                frames = self._names.frames_of_connection(capture, number)
+            spans = self._names.frames_of_connections(capture, numbers)
+            for place, number, frames in zip(of_capture, numbers, spans, strict=True):
                 shown = chain((each.get(number, ()) for each in by_side), repeat(()))
                 pieces = len(self._results.forms(place))
                 self._results.add_packets(place, PairPackets(frames, tuple(islice(shown, pieces))))
