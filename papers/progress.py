@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
-from pepscope.command_line.notes import is_quiet
 from pepscope.command_line.progress import Progress
+from pepscope.command_line.volume import is_quiet
 
 #: Between two lines of a log.
 BETWEEN_S = 30.0

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import gc
-import os
 import sys
 from typing import Any
 
 import click
 
 import pepscope
-from pepscope.errors import PepscopeError
-from pepscope.plugins import find, names
+from pepscope.command_line.failures import INTERRUPTED, complain, exit_status, written_out
+from pepscope.plugins import find, freeze_imports, names
 
 COMMANDS = "pepscope.commands"
 
@@ -40,14 +38,6 @@ SUMMARIES = {
     "watch": "Judge a network interface, or a directory that grows, all the time.",
 }
 
-INTERRUPTED = 130  # 128 + SIGINT, as shells report it
-PIPE_CLOSED = 141  # 128 + SIGPIPE
-INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
-
-
-class _PipeClosedError(Exception):
-    """The reader of our standard output closed it; a separate class because click would treat it as a failure."""
-
 
 class EntryPointGroup(click.Group):
     """A click group that finds its commands among the entry points."""
@@ -62,9 +52,7 @@ class EntryPointGroup(click.Group):
         if entry is None:
             return None
         command = entry.load()
-        # What is imported stays: it need not be gone through again, neither while the command runs nor at its end.
-        gc.freeze()
-        gc.enable()
+        freeze_imports()
         return command if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -81,12 +69,8 @@ class EntryPointGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a closed pipe is no error of ours."""
-        try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-        except BrokenPipeError as error:
-            raise _PipeClosedError from error
-        return result
+        run = super().invoke
+        return written_out(lambda: run(ctx))
 
 
 @click.group(
@@ -105,6 +89,11 @@ def main() -> None:
 
 
 def _run() -> int:
+    return exit_status(_parsed_and_run)
+
+
+def _parsed_and_run() -> int:
+    """Run what the words ask for, as click reads them."""
     try:
         status = pepscope_command.main(prog_name="pepscope", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -112,53 +101,15 @@ def _run() -> int:
         return error.exit_code
     except click.UsageError as error:
         hint = f"; see `{error.ctx.command_path} --help`" if error.ctx is not None else ""
-        return _complain(_sentence(error.format_message()) + hint, error.exit_code)
+        return complain(_sentence(error.format_message()) + hint, error.exit_code)
     except click.ClickException as error:
-        return _complain(error.format_message(), error.exit_code)
+        return complain(error.format_message(), error.exit_code)
     except click.Abort:
-        return _complain("interrupted", INTERRUPTED)
-    except PepscopeError as error:
-        return _complain(str(error), error.exit_status)
-    except _PipeClosedError:
-        # Python flushes standard output once more at exit, which must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
-    except OSError as error:
-        # What has no name is standard output: everything else is opened by name.
-        where = f"{error.filename}: " if error.filename else "standard output cannot be written: "
-        return _complain(f"{where}{error.strerror or error}", PepscopeError.exit_status)
-    except ModuleNotFoundError as error:
-        if os.environ.get("PEPSCOPE_DEBUG"):
-            raise
-        from pepscope.extras import EXTRA_OF_COMMAND, missing_package
-
-        sentence = missing_package(error.name or str(error), EXTRA_OF_COMMAND.get(_command()))
-        return _complain(sentence, PepscopeError.exit_status)
-    except MemoryError:
-        return _complain("out of memory; a lower --memory bounds what is held at once", PepscopeError.exit_status)
-    except SystemExit:
-        raise
-    except BaseException as error:  # a panic in Rust is no Exception
-        if os.environ.get("PEPSCOPE_DEBUG"):
-            raise
-        detail = " ".join(str(error).split())
-        return _complain(
-            f"internal error, {type(error).__name__}: {detail}; PEPSCOPE_DEBUG=1 shows where", INTERNAL_ERROR
-        )
+        return complain("interrupted", INTERRUPTED)
     return status if isinstance(status, int) else 0
-
-
-def _command() -> str:
-    """The command that was asked for."""
-    return next((word for word in sys.argv[1:] if not word.startswith("-")), "")
 
 
 def _sentence(text: str) -> str:
     """click's messages as ours: lower case at the start, no full stop."""
     text = " ".join(text.split()).removesuffix(".")
     return text[:1].lower() + text[1:]
-
-
-def _complain(message: str, status: int) -> int:
-    click.echo(f"pepscope: {message.strip().removesuffix('.')}", err=True)
-    return status

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pepscope.command_line.reports import ReportingCommand, announce, json_option, report_option
+from pepscope.command_line.reports import ReportingCommand, json_option, report_option
+from pepscope.command_line.volume import announce
 from pepscope.errors import UsageError
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import click
 
 from detector.commands.site import pages_option, write_site
-from pepscope.command_line.notes import counted
 from pepscope.command_line.options import least_probability_option, memory_option
-from pepscope.command_line.reports import ReportingCommand, announce, json_option, report_option
+from pepscope.command_line.reports import ReportingCommand, json_option, report_option
+from pepscope.command_line.volume import announce, counted
 from pepscope.errors import UsageError
 from pepscope.whole_file import write_output
 

@@ -15,7 +15,7 @@ import click
 from detector.commands.archives import detect_archives, is_archive
 from pepscope.command_line.colour import is_coloured
 from pepscope.command_line.live import given_or_captured, interface_options
-from pepscope.command_line.notes import note, volume_options
+from pepscope.command_line.notes import volume_options
 from pepscope.command_line.options import (
     LEAST_PROBABILITY,
     Duration,
@@ -23,7 +23,8 @@ from pepscope.command_line.options import (
     least_probability_option,
     memory_option,
 )
-from pepscope.command_line.reports import ReportingCommand, announce, report_option
+from pepscope.command_line.reports import ReportingCommand, report_option
+from pepscope.command_line.volume import announce, note
 from pepscope.errors import UsageError
 from pepscope.whole_file import STANDARD_OUTPUT
 from pepscope.writers import writer

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 import click
 
-from pepscope.command_line.notes import counted
 from pepscope.command_line.reports import ReportingCommand, json_option
+from pepscope.command_line.volume import counted
 
 #: Pages of connections that are made where no number is given.
 _PAGES = 10

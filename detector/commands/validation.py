@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pepscope.command_line.options import Duration, least_probability_option, memory_option
-from pepscope.command_line.reports import ReportingCommand, announce, report_option
+from pepscope.command_line.reports import ReportingCommand, report_option
+from pepscope.command_line.volume import announce
 from pepscope.errors import UsageError
 from pepscope.whole_file import STANDARD_OUTPUT, write_output
 

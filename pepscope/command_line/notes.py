@@ -1,4 +1,4 @@
-"""How much a command says beside its results: notes on standard error, none with `--quiet`, steps with `--verbose`."""
+"""The options `--quiet` and `--verbose`: what a command says beside its results."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any, TypeVar
 
 import click
 
+from pepscope.command_line.volume import QUIET, VOLUME
 from pepscope.errors import UsageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-_VOLUME = "pepscope.command_line.notes.volume"
 
 
 def volume_options(command: Command) -> Command:
@@ -30,26 +29,9 @@ def volume_options(command: Command) -> Command:
     return command
 
 
-def is_quiet() -> bool:
-    """Whether the command that runs was asked to say nothing beside its results."""
-    context = click.get_current_context(silent=True)
-    return context is not None and context.meta.get(_VOLUME) == "quiet"
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 capture`, `2 captures`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def note(sentence: str) -> None:
-    """A sentence on standard error that is no failure."""
-    if not is_quiet():
-        click.echo(f"pepscope: {sentence}", err=True)
-
-
 def _remember_quiet(ctx: click.Context, _: click.Parameter, asked: bool) -> bool:
     if asked:
-        _choose(ctx, "quiet")
+        _choose(ctx, QUIET)
     return asked
 
 
@@ -62,5 +44,5 @@ def _log_steps(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 
 
 def _choose(ctx: click.Context, volume: str) -> None:
-    if ctx.meta.setdefault(_VOLUME, volume) != volume:
+    if ctx.meta.setdefault(VOLUME, volume) != volume:
         raise UsageError("--quiet and --verbose exclude each other: give one of them.")

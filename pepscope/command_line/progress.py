@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, TextIO
 
-from pepscope.command_line.notes import is_quiet
+from pepscope.command_line.volume import is_quiet
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,16 +8,13 @@ import os
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from pepscope.command_line.notes import is_quiet
+from pepscope.command_line.volume import announce
 from pepscope.errors import UsageError
 from pepscope.whole_file import STANDARD_OUTPUT, write_output
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -118,13 +115,6 @@ def json_option(description: str) -> Callable[[Command], Command]:
         "--json", "as_json", cls=ReportOption, type=Destination(), metavar="[FILE]", help=description,
         is_flag=False, flag_value=STANDARD_OUTPUT, callback=remember,
     )  # fmt: skip
-
-
-def announce(*paths: str | Path) -> None:
-    """Say on standard error which files were written."""
-    for path in paths:
-        if str(path) != STANDARD_OUTPUT and not is_quiet():
-            click.echo(f"wrote {path}", err=True)
 
 
 def is_standard_input_meant() -> bool:

@@ -12,7 +12,8 @@ import click
 
 from detector.commands.detect import FailOn
 from pepscope.command_line.options import Duration
-from pepscope.command_line.reports import ReportingCommand, announce, report_option
+from pepscope.command_line.reports import ReportingCommand, report_option
+from pepscope.command_line.volume import announce
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.whole_file import STANDARD_OUTPUT, write_output
 from pepscope.writers import writer

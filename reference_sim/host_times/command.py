@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from pepscope.command_line.notes import note
-from pepscope.command_line.reports import ReportingCommand, announce, json_option
+from pepscope.command_line.reports import ReportingCommand, json_option
+from pepscope.command_line.volume import announce
 from pepscope.errors import UsageError
 from pepscope.whole_file import write_whole
 

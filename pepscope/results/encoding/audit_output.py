@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pepscope.command_line.colour import is_coloured
-from pepscope.command_line.reports import announce
+from pepscope.command_line.volume import announce
 from pepscope.whole_file import STANDARD_OUTPUT, write_output
 from pepscope.writers import writer
 
