@@ -84,6 +84,7 @@ __all__ = [
     "least_changed",
     "longest_pause_ns",
     "may_share_packets",
+    "member_quantiles",
     "openings",
     "packet_keys",
     "packet_twins",
@@ -819,6 +820,14 @@ def exchanges_and_senders(
     capture: Capture,
 ) -> tuple[dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]]]:
     """What `Capture.exchanges` and `Capture.senders` give, from packets that are decoded once; raises as they do."""
+
+def member_quantiles(
+    values: npt.NDArray[np.float64], owners: npt.NDArray[np.int64], members: int, share: float
+) -> npt.NDArray[np.float64]:
+    """Of each member the value with rank `(count - 1) * share`, rounded down, of its known values; NaN of none.
+
+    `owners` has the member of each value; negative ones count for none. Raises ValueError for one that is no member.
+    """
 
 def frame_spans(capture: Capture, connections: Sequence[int]) -> npt.NDArray[np.int64]:
     """The first and the last frame of some connections, a row a connection; -1 of those without packets."""

@@ -253,7 +253,7 @@ def detect(
         for name, is_given in of_two_ends.items():
             if is_given:
                 raise UsageError(f"{name} is for the captures of two ends, not for those of --one-vantage.")
-    # With NumPy OpenBLAS starts a thread for each processor, and each looks for work for 25 ms before it sleeps.
+    # Judging multiplies no matrices, but OpenBLAS starts a thread for each processor, which looks for work for 25 ms.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from detector.detection import detect as run
     from detector.detection import detect_vantage
@@ -268,6 +268,7 @@ def detect(
     connections = () if connection is None else (connection,)
     gc.set_threshold(_GARBAGE_THRESHOLD)
     are_shown = any((json_to, jsonl_to, html_to, parquet_to, sarif_to))
+    are_digested = any(files.values())  # the table alone states none
     asked_packets = AskedPackets(packets if are_shown else 0, packets_of)
     with Progress("detecting") as progress:
         if one_vantage and len(captures) > 1:
@@ -282,6 +283,7 @@ def detect(
                 series=html_to is not None,
                 connections=connections,
                 packets=asked_packets,
+                digests=are_digested,
                 progress=progress,
             )
         else:
@@ -300,6 +302,7 @@ def detect(
                 series=html_to is not None,
                 connections=connections,
                 packets=asked_packets,
+                digests=are_digested,
                 jobs=jobs or 1,
                 progress=progress,
             )

@@ -41,6 +41,7 @@ def detect(
     series: bool = False,
     connections: Sequence[EndPoints] = (),
     packets: int | AskedPackets = 0,
+    digests: bool = True,
     jobs: int = 1,
     progress: Callable[[int, int], object] | None = None,
 ) -> DetectionResult:
@@ -60,9 +61,10 @@ def detect(
     for each packet of it. With `series` the results carry what a page draws: of `connections` (client and server of
     each, as results write them) where some are given, otherwise of those that deserve most attention. With `packets`
     evidence names the packets that show it, of so many moments for each finding, and of the thousand connections that
-    deserve attention most. `jobs` processes judge, and from two on both captures are read at once; results do not
-    depend on their number. Where captures are kept in temporary files fewer processes judge if the memory has no room
-    for what each of them loads. `progress` is called with work done and in all.
+    deserve attention most. Without `digests` results do not state the SHA-256 of files. `jobs` processes judge, and
+    from two on both captures are read at once; results do not depend on their number. Where captures are kept in
+    temporary files fewer processes judge if the memory has no room for what each of them loads. `progress` is called
+    with work done and in all.
 
     Raises CaptureError where a capture cannot be read or holds no TCP, FilterError, and UsageError for options outside
     their range.
@@ -83,17 +85,17 @@ def detect(
     table = None if networks is None else _network_table(networks)
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
     tool = stated_tool(options, filter=filter, networks=networks)
-    digests = digests_of(paths)
+    digested = digests_of(paths, are_wanted=digests)
     captures = _opened(paths, filter, share_bytes, progress, at_once=jobs > 1)
     _log_captures(captures)
     asked = Asked(series, connections, AskedPackets.of(packets))
     if second is None:
         from detector.detection.one_vantage import judge_one_vantage
 
-        return judge_one_vantage(captures, options, table, tool, digests, asked)
+        return judge_one_vantage(captures, options, table, tool, digested, asked)
     from detector.detection.two_captures import judge_two_captures
 
-    return judge_two_captures(captures, options, tool, digests, asked, jobs, share_bytes, progress)
+    return judge_two_captures(captures, options, tool, digested, asked, jobs, share_bytes, progress)
 
 
 def detect_vantage(
@@ -108,6 +110,7 @@ def detect_vantage(
     series: bool = False,
     connections: Sequence[EndPoints] = (),
     packets: int | AskedPackets = 0,
+    digests: bool = True,
     progress: Callable[[int, int], object] | None = None,
 ) -> DetectionResult:
     """Judge what several captures of one vantage point show together: parts of a rotated series, or of several days.
@@ -127,13 +130,13 @@ def detect_vantage(
     table = None if networks is None else _network_table(networks)
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
     tool = stated_tool(options, filter=filter, networks=networks, one_vantage=True)
-    digests = digests_of(paths)
+    digested = digests_of(paths, are_wanted=digests)
     captures = _opened(paths, filter, share_bytes, progress, at_once=False)
     _log_captures(captures)
     from detector.detection.one_vantage import judge_one_vantage
 
     asked = Asked(series, connections, AskedPackets.of(packets))
-    return judge_one_vantage(captures, options, table, tool, digests, asked)
+    return judge_one_vantage(captures, options, table, tool, digested, asked)
 
 
 def _network_table(path: str) -> NetworkTable:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pepscope._core import member_quantiles
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
@@ -20,14 +22,8 @@ def seconds(time_ns: npt.NDArray[np.int64]) -> Floats:
 
 def quantiles(values: Floats, member: Ints, members: int, share: float) -> Floats:
     """The lower quantile of the known values of each member; NaN where there is none. Negative members are left out."""
-    known = np.flatnonzero(~np.isnan(values) & (member >= 0))
-    order = known[np.lexsort((values[known], member[known]))]
-    count = np.bincount(member[order], minlength=members)
-    first = np.cumsum(count) - count
-    some = np.flatnonzero(count)
-    found = np.full(members, np.nan)
-    found[some] = values[order[first[some] + ((count[some] - 1) * share).astype(np.int64)]]
-    return found
+    columns = np.ascontiguousarray(values, np.float64), np.ascontiguousarray(member, np.int64)
+    return member_quantiles(*columns, members, share)
 
 
 def shares(happens: npt.NDArray[np.bool_], known: npt.NDArray[np.bool_], member: Ints, members: int) -> Floats:

@@ -40,9 +40,9 @@ def stated_tool(
     )
 
 
-def digests_of(sources: Sequence[str | BinaryIO]) -> list[FileDigest]:
-    """Begin to take the digests of files, while their packets are read."""
-    return [FileDigest(source) for source in sources]
+def digests_of(sources: Sequence[str | BinaryIO], *, are_wanted: bool) -> list[FileDigest]:
+    """Begin to take the digests of files, while their packets are read; or only to see whether these change."""
+    return [FileDigest(source, is_wanted=are_wanted) for source in sources]
 
 
 def capture_summary(capture: Capture, digest: FileDigest) -> CaptureSummary:

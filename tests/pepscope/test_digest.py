@@ -42,6 +42,23 @@ def test_a_file_that_changed_has_none(tmp_path: Path) -> None:
     assert digest.hexadecimal() is None
 
 
+def test_without_a_digest_a_change_is_seen_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "capture.pcap"
+    path.write_bytes(b"before")
+    digest = FileDigest(str(path), is_wanted=False)
+    assert digest.hexadecimal() is None
+    assert not digest.changed()
+    path.write_bytes(b"after it was read")
+    assert digest.changed()
+    assert not FileDigest("-", is_wanted=False).changed()
+
+
+def test_results_state_none_where_none_is_wanted() -> None:
+    for wanted, digest in ((True, DIGESTS[0]), (False, None)):
+        (summary,) = pepscope.detect(PATHS[0], digests=wanted).captures
+        assert summary.sha256 == digest
+
+
 def test_every_form_says_what_judged_which_files(tmp_path: Path) -> None:
     table, junit = tmp_path / "verdicts.parquet", tmp_path / "verdicts.xml"
     command = [sys.executable, "-m", "pepscope", "detect", *map(str, PATHS), "--least-probability", "0.9"]

@@ -74,7 +74,7 @@ mod _core {
     #[pymodule_export]
     use crate::live::LivePath;
     #[pymodule_export]
-    use crate::one_capture::{exchanges_and_senders, frame_spans, frames_at};
+    use crate::one_capture::{exchanges_and_senders, frame_spans, frames_at, member_quantiles};
     #[pymodule_export]
     use crate::packets::{Packet, PacketColumns};
     #[pymodule_export]

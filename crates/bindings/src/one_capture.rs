@@ -36,6 +36,21 @@ pub(crate) fn exchanges_and_senders<'py>(
     Ok((exchanges, round_trips, senders::table(py, found)?))
 }
 
+/// Of each member the value with rank `(count - 1) * share`, rounded down, of its known values; NaN of none.
+#[pyfunction]
+pub(crate) fn member_quantiles<'py>(
+    py: Python<'py>,
+    values: PyReadonlyArray1<'py, f64>,
+    owners: PyReadonlyArray1<'py, i64>,
+    members: usize,
+    share: f64,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let (values, owners) = (values.as_slice()?, owners.as_slice()?);
+    let found = py.detach(|| pepscope_evidence::member_quantiles::member_quantiles(values, owners, members, share));
+    let unfit = || PyValueError::new_err("each value must have an owner, one of the members or a negative number");
+    Ok(found.ok_or_else(unfit)?.into_pyarray(py))
+}
+
 /// The first and the last frame of some connections, a row a connection; -1 of those without packets.
 #[pyfunction]
 pub(crate) fn frame_spans<'py>(

@@ -11,6 +11,7 @@ pub mod exchanges;
 pub mod flows;
 pub mod load;
 mod median;
+pub mod member_quantiles;
 pub mod packets;
 pub mod payload;
 pub mod segments;

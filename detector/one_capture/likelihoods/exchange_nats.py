@@ -76,7 +76,7 @@ def _looked_up(tables: TimingTables, kind: Ints, variation: Ints, bins: Ints) ->
     nats = np.empty((len(kind), TimingTables.HYPOTHESES))
     for key in np.unique(np.stack([kind, variation]), axis=1).T.tolist():
         rows = np.flatnonzero((kind == key[0]) & (variation == key[1]))
-        nats[rows] = tables.nats(key[0], key[1])[bins[rows]]
+        nats[rows] = tables.rows(key[0], key[1], bins[rows])
     return nats
 
 

@@ -136,7 +136,7 @@ class TimingTables:
         """Tables of one side from what the learning wrote."""
         self._learned = content["sides"][side.value]
         self._edges_s = np.asarray(content["excess_edges_s"], np.float64)
-        self._made: dict[tuple[int, int], Floats] = {}
+        self._made: dict[tuple[int, int], tuple[Floats, npt.NDArray[np.bool_]]] = {}
         self.variation_edges_s = np.asarray(content["variation_edges_s"], np.float64)
         self.nature_nats: Floats = np.log(self._learned["natures"])
         self.end_nature_nats: Floats = np.log(self._learned["end_natures"])
@@ -145,31 +145,41 @@ class TimingTables:
 
     def nats(self, kind: int, variation: int) -> Floats:
         """Log densities of a class (`CLASSES`, then the same as `OPENING`, or `CLOSE`) and variation: a row a bin of
-        `excess_bin`, a column a hypothesis; made when they are first asked for."""
-        key = (kind, variation)
-        if key not in self._made:
-            self._made[key] = self._of_closes(variation) if kind == CLOSE else self._hypotheses(kind, variation)
-        return self._made[key]
+        `excess_bin`, a column a hypothesis."""
+        return self.rows(kind, variation, np.arange(len(_MIDDLES_S)))
+
+    def rows(self, kind: int, variation: int, bins: npt.NDArray[np.intp]) -> Floats:
+        """Rows of `nats` of some bins; each bin is computed when it is first asked for."""
+        shape = len(_MIDDLES_S), self.HYPOTHESES
+        table, is_made = self._made.setdefault((kind, variation), (np.empty(shape), np.zeros(shape[0], np.bool_)))
+        asked = np.zeros(shape[0], np.bool_)
+        asked[bins] = True
+        (missing,) = np.nonzero(asked & ~is_made)
+        if len(missing):
+            of_kind = self._of_closes(variation, missing) if kind == CLOSE else None
+            table[missing] = self._hypotheses(kind, variation, missing) if of_kind is None else of_kind
+            is_made[missing] = True
+        return table[bins]
 
     def variation_class(self, variation_s: Floats) -> npt.NDArray[np.intp]:
         """The class of each variation; the last one, of all paths together, where nothing is known (NaN)."""
         return variation_class(self.variation_edges_s, variation_s)
 
-    def _of_closes(self, variation: int) -> Floats:
-        related = np.exp(self.nats(_LIKE_CLOSES, variation))
-        unrelated = _log_uniform(*_UNRELATED_S)[:, None]
+    def _of_closes(self, variation: int, bins: npt.NDArray[np.intp]) -> Floats:
+        related = np.exp(self.rows(_LIKE_CLOSES, variation, bins))
+        unrelated = _log_uniform(*_UNRELATED_S, _MIDDLES_S[bins])[:, None]
         nats: Floats = np.log((1 - _UNRELATED_SHARE) * related + _UNRELATED_SHARE * unrelated)
         return nats
 
-    def _hypotheses(self, kind: int, variation: int) -> Floats:
-        opening, name = kind >= OPENING, CLASSES[kind % OPENING]
+    def _hypotheses(self, kind: int, variation: int, bins: npt.NDArray[np.intp]) -> Floats:
+        opening, name, excess_s = kind >= OPENING, CLASSES[kind % OPENING], _MIDDLES_S[bins]
         end = _Histogram.of(self._edges_s, self._learned["end_opening" if opening else "end"][name][variation])
         crossings = CROSSINGS if opening else {1: 1.0}
         natures = [_Histogram.of(self._edges_s, table) for table in self._learned["hidden"][name]]
         by_nature = [
             np.sum(
                 [
-                    share * hidden.moved(times * HIDDEN_S / _WITHIN, times * HIDDEN_S * _WITHIN)
+                    share * hidden.moved(times * HIDDEN_S / _WITHIN, times * HIDDEN_S * _WITHIN, excess_s)
                     for times, share in crossings.items()
                 ],
                 axis=0,
@@ -177,12 +187,12 @@ class TimingTables:
             for hidden in natures
         ]
         above: Floats = np.stack(by_nature, axis=1).reshape(len(HIDDEN_S) * NATURES, -1)
-        above = (1 - UNASKED_SHARE) * above + UNASKED_SHARE * end.density()
-        late = end.moved(_LATE_LEAST_S, _LATE_MOST_S)
-        late_or_person = np.concatenate([late, _log_uniform(*_PERSON_S)[None]])
-        mixed = (1 - PROMPT_SHARE) * late_or_person + PROMPT_SHARE * end.density()
+        above = (1 - UNASKED_SHARE) * above + UNASKED_SHARE * end.density(excess_s)
+        late = end.moved(_LATE_LEAST_S, _LATE_MOST_S, excess_s)
+        late_or_person = np.concatenate([late, _log_uniform(*_PERSON_S, excess_s)[None]])
+        mixed = (1 - PROMPT_SHARE) * late_or_person + PROMPT_SHARE * end.density(excess_s)
         tables = self._learned["end_by_nature"][name][END_NATURES * opening :][:END_NATURES]
-        end_by_nature = np.stack([_Histogram.of(self._edges_s, table).density() for table in tables])
+        end_by_nature = np.stack([_Histogram.of(self._edges_s, table).density(excess_s) for table in tables])
         every = np.concatenate([above, mixed, end_by_nature])
         nats: Floats = np.ascontiguousarray(np.log(every + _NEVER).T)
         return nats
@@ -199,16 +209,16 @@ class _Histogram:
     def of(cls, edges_s: Floats, probability: Sequence[float]) -> _Histogram:
         return cls(edges_s, np.concatenate([[0.0], np.cumsum(probability)]))
 
-    def density(self) -> Floats:
-        """At the middles of the bins of the excess."""
-        place = np.clip(np.searchsorted(self.edges_s, _MIDDLES_S, side="right") - 1, 0, len(self.below) - 2)
+    def density(self, excess_s: Floats) -> Floats:
+        """At these excesses."""
+        place = np.clip(np.searchsorted(self.edges_s, excess_s, side="right") - 1, 0, len(self.below) - 2)
         density: Floats = (np.diff(self.below) / np.diff(self.edges_s))[place]
         return density
 
-    def moved(self, least_s: Floats, most_s: Floats) -> Floats:
+    def moved(self, least_s: Floats, most_s: Floats, excess_s: Floats) -> Floats:
         """There, if a delay is added that is uniform between these: a row a pair of bounds."""
         at_least, at_most = (
-            np.interp(_MIDDLES_S[None] - bound_s[:, None], self.edges_s, self.below) for bound_s in (least_s, most_s)
+            np.interp(excess_s[None] - bound_s[:, None], self.edges_s, self.below) for bound_s in (least_s, most_s)
         )
         density: Floats = (at_least - at_most) / (most_s - least_s)[:, None]
         return density
@@ -231,7 +241,7 @@ def timing_tables(side: GroupSide) -> TimingTables:
     return TimingTables(json.loads(get_data(__package__, "timing_tables.json") or b"{}"), side)
 
 
-def _log_uniform(least_s: float, most_s: float) -> Floats:
-    """The density of what takes anything between these, as people do."""
-    taken = np.clip(_MIDDLES_S, least_s, None)
+def _log_uniform(least_s: float, most_s: float, excess_s: Floats) -> Floats:
+    """The density of what takes anything between these, as people do, at these excesses."""
+    taken = np.clip(excess_s, least_s, None)
     return np.where((taken > least_s) & (taken <= most_s), 1 / (taken * np.log(most_s / least_s)), 0.0)

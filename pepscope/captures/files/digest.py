@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import threading
@@ -21,17 +20,19 @@ class FileDigest:
     """The SHA-256 of a file's bytes as they stand on disk, compressed or not; taken in a thread of its own.
 
     Only regular files have one, and file objects that are open at their beginning: what else is given is read once, by
-    the analysis.
+    the analysis. Where no digest is wanted, only whether the file changes is seen.
     """
 
-    def __init__(self, source: str | BinaryIO) -> None:
+    def __init__(self, source: str | BinaryIO, *, is_wanted: bool = True) -> None:
         self.path = path = source if isinstance(source, str) else _path_of(source)
-        self._hash = hashlib.sha256()
         self._stopped = False
-        self._state: tuple[int, int] | None = None
+        self._is_file = path != STANDARD_INPUT and Path(path).is_file()
+        self._state = file_state(path) if self._is_file else None
         self._thread: threading.Thread | None = None
-        if path != STANDARD_INPUT and Path(path).is_file():
-            self._state = file_state(path)
+        if self._is_file and is_wanted:
+            import hashlib  # which takes longer than reading a small capture
+
+            self._hash = hashlib.sha256()
             self._thread = threading.Thread(target=self._run, name=f"digest of {path}", daemon=True)
             self._thread.start()
 
@@ -43,9 +44,10 @@ class FileDigest:
 
     def changed(self) -> bool:
         """Whether the file is not what it was when the digest was begun: a capture that is still being written."""
-        if self._thread is None:
+        if not self._is_file:
             return False
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
         return self._state is None or file_state(self.path) != self._state
 
     def stop(self) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
+from pkgutil import get_data
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +15,14 @@ from hypothesis import strategies as st
 from detector.one_capture.likelihoods.answered_handshakes import Acknowledged, HandshakeNats, handshake_nats
 from detector.one_capture.likelihoods.exchange_nats import connection_weights
 from detector.one_capture.likelihoods.legs import common_leg_nats, leg_estimates
-from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, LATE_SHARES, OPENING, TimingTables, timing_tables
+from detector.one_capture.likelihoods.timing_tables import (
+    CLOSE,
+    HIDDEN_S,
+    LATE_SHARES,
+    OPENING,
+    TimingTables,
+    timing_tables,
+)
 from pepscope.results.verdicts import GroupSide
 from tests.detector.one_capture.made_vantages import Talk, judged
 
@@ -160,3 +172,18 @@ def test_tables_hold_finite_densities_and_classes_for_any_variation(side: GroupS
     found = tables.variation_class(np.asarray([0.0, 1e-4, 0.01, 100.0, np.nan]))
     assert np.all((found >= 0) & (found < variations))
     assert found[-1] == variations - 1
+
+
+@given(st.sampled_from(SIDES), st.integers(0, CLOSE), st.lists(st.lists(st.integers(0, 800)), max_size=4))
+def test_bins_are_the_same_whenever_they_are_asked_for(side: GroupSide, kind: int, asked: list[list[int]]) -> None:
+    once = TimingTables(_content(), side)
+    whole = timing_tables(side).nats(kind, 2)
+    for bins in asked:
+        places = np.asarray(bins, np.int64) % len(whole)
+        assert (once.rows(kind, 2, places) == whole[places]).all()
+
+
+@cache
+def _content() -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(get_data("detector.one_capture.likelihoods", "timing_tables.json") or b"{}")
+    return content
