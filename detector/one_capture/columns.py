@@ -115,7 +115,7 @@ def selected(vantage: VantageColumns, rows: npt.NDArray[np.int64], references: n
 
 
 def _columns(capture: Capture) -> dict[str, npt.NDArray[Any]]:
-    batches = [*capture.connection_batches(_NAMES)]
+    batches = [{name: batch[name] for name in _NAMES} for batch in capture.connection_batches()]
     return {name: np.concatenate([batch[name] for batch in batches]) for name in _NAMES}
 
 

@@ -17,6 +17,7 @@ from detector.one_capture.reasons.evidence import exchange_evidence_columns
 from detector.one_capture.reasons.sentences import NO_PATH, at_odds, leg_too_short, reason
 from pepscope.captures.connections import endpoints
 from pepscope.results.evidence.columns import EvidenceColumns, columns_of
+from pepscope.results.evidence.growing import Repeated
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED, OWN, PairRows, VantageRows
 from pepscope.results.pairs.stretch import StretchRows
@@ -53,6 +54,7 @@ def pair_table(
     )
     duration_s = (columns["last_time_ns"] - columns["first_time_ns"]) / 1e9
     paths = [capture.path for capture in vantage.captures]
+    is_one = len(paths) == 1
     for rows in _parts(len(clients)):
         parts = [
             exchange_evidence_columns(
@@ -67,8 +69,8 @@ def pair_table(
         count = rows.stop - rows.start
         item = np.zeros(count, np.int64)
         item[list(part.reasons)] = OWN
-        captures = [paths[place] for place in vantage.capture[rows].tolist()]
-        seen = VantageRows(captures, clients[rows], servers[rows], ["tcp"] * count)
+        captures = Repeated(paths[0], count) if is_one else [paths[place] for place in vantage.capture[rows].tolist()]
+        seen = VantageRows(captures, clients[rows], servers[rows], Repeated("tcp", count))
         table.append_rows(
             PairRows(
                 (seen, VantageRows.nowhere(count)),
@@ -83,7 +85,7 @@ def pair_table(
                 duration_s[rows],
                 columns["first_time_ns"][rows],
                 np.ones(count),
-                [""] * count,
+                Repeated("", count),
                 StretchRows.unknown(count),
             ),
             evidence,
@@ -110,7 +112,8 @@ class _Judged:
 
     def of(self, rows: slice) -> _Judged:
         """Some of them, counted from the first."""
-        reasons = {row - rows.start: self.reasons[row] for row in range(rows.start, rows.stop) if row in self.reasons}
+        inside = filter(self.reasons.__contains__, range(rows.start, rows.stop)) if self.reasons else ()
+        reasons = {row - rows.start: self.reasons[row] for row in inside}
         return _Judged(self.verdict[rows], tuple(shares[rows] for shares in self.probability), reasons, self.told)
 
     def weighed(

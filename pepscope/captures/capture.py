@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -194,13 +194,11 @@ class Capture:
             self._columns = self._core.connection_columns(0, self._core.connection_count)
         return self._columns
 
-    def connection_batches(self, names: Collection[str] | None = None) -> Iterator[Mapping[str, npt.NDArray[Any]]]:
-        """`connection_columns`, those of these names or all, in pieces of some thousand connections (at least one
-        piece), in bounded memory."""
+    def connection_batches(self) -> Iterator[Mapping[str, npt.NDArray[Any]]]:
+        """`connection_columns` in pieces of some thousand connections (at least one piece), in bounded memory."""
         count = self._core.connection_count
-        chosen = None if names is None else set(names)
         for start in range(0, max(count, 1), _BATCH):
-            yield self._core.connection_columns(start, min(start + _BATCH, count), chosen)
+            yield self._core.connection_columns(start, min(start + _BATCH, count))
 
     def packets(self, connection_id: int) -> PacketColumns:
         """Packets of one connection. Captures keep packets in a compact form; these are made when they are asked for,

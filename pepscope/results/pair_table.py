@@ -11,7 +11,7 @@ from typing import overload
 import numpy as np
 
 from pepscope.results.evidence.columns import BoolArray, EvidenceColumns, Form, Int64Array
-from pepscope.results.evidence.growing import CodedColumn, TextColumn
+from pepscope.results.evidence.growing import CodedColumn, Repeated, TextColumn
 from pepscope.results.evidence.named import PairPackets, packets_in, with_packets
 from pepscope.results.evidence.pieces import Pieces
 from pepscope.results.evidence.table import EvidenceTable
@@ -63,8 +63,9 @@ class PairTable(Sequence[PairResult]):
         columns.verdict.append_all(rows.verdicts, rows.verdict)
         columns.mechanism.append_all(rows.mechanisms, rows.verdict)
         columns.reason_item.frombytes(rows.reason_item.astype(np.int8).tobytes())
-        columns.own_text.append_all([rows.texts.get(row, "") for row in range(count)] if rows.texts else [""] * count)
-        columns.remark.append_each([""] * count)
+        nothing = Repeated("", count)
+        columns.own_text.append_all([rows.texts.get(row, "") for row in range(count)] if rows.texts else nothing)
+        columns.remark.append_each(nothing)
         floats = [*zip(columns.probability, rows.probability, strict=True)]
         floats += [(columns.duration_s, rows.duration_s), (columns.pairing_confidence, rows.pairing_confidence)]
         whole = [(columns.packets, rows.packets), (columns.started_ns, rows.started_ns)]

@@ -60,11 +60,3 @@ def test_both_tables_are_those_made_one_by_one(capture: Capture) -> None:
     assert (exchanges.round_trips.least_ns == capture.exchanges().round_trips.least_ns).all()
     for name in ("connection", "syn_ns", "option_kinds", "train_bytes"):
         assert (getattr(senders, name) == getattr(capture.senders(), name)).all()
-
-
-def test_columns_of_some_names(capture: Capture) -> None:
-    names = ("first_time_ns", "client_address", "down_fin_time_ns")
-    (batch,) = capture.connection_batches(names)
-    assert set(batch) == set(names)
-    for name in names:
-        assert (batch[name] == capture.connection_columns()[name]).all()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pepscope.results.evidence.columns import EvidenceColumns, Form, Words
-from pepscope.results.evidence.growing import CodedColumn, TextColumn
+from pepscope.results.evidence.growing import CodedColumn, Repeated, TextColumn
 from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.verdicts import Evidence, Outcome
 from tests.pepscope.test_json_templates import TEXTS
@@ -44,6 +44,21 @@ def test_values_are_kept_once_and_changed_row_by_row(first: list[str], more: lis
     expected = [f"{value}!" if row in rows else value for row, value in enumerate(values)]
     assert column.of(range(len(values))) == expected
     assert column.code("never") == -1
+
+
+@given(TEXTS, st.integers(0, 5), WORDS)
+def test_a_repeated_value_is_so_many_rows(value: str, count: int, before: list[str]) -> None:
+    coded, texts = CodedColumn[str](), TextColumn()
+    coded.append_each(before)
+    texts.append_all(before)
+    repeated = Repeated(value, count)
+    coded.append_each(repeated)
+    texts.append_all(repeated)
+    rows = [*before, *repeated]
+    assert coded.of(range(len(rows))) == rows == [*before, *[value] * count]
+    assert coded.values == list(dict.fromkeys(rows))
+    assert [texts[row] for row in range(len(texts))] == rows
+    assert [*repeated[1:]] == [value] * max(count - 1, 0)
 
 
 def worded(numbers: Mapping[str, Any]) -> Words:

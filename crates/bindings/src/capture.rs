@@ -18,7 +18,7 @@ use crate::payload::PayloadSample;
 use crate::read::CaptureError;
 use crate::references;
 use crate::senders;
-use crate::summaries::{self, Fields, Names};
+use crate::summaries::{self, Fields};
 use crate::tally::counts;
 
 /// Connections for whose JSON memory is taken in advance.
@@ -209,18 +209,9 @@ impl Capture {
             .map_err(raised)?
     }
 
-    /// Summaries of these connections as arrays, those of these names or all.
-    #[pyo3(signature = (start, stop, names=None))]
-    fn connection_columns<'py>(
-        &self,
-        py: Python<'py>,
-        start: usize,
-        stop: usize,
-        names: Names,
-    ) -> PyResult<Bound<'py, PyDict>> {
-        self.analysed
-            .with_summaries(start..stop, |found| summaries::columns(py, found, NOT_SEEN, &names))
-            .map_err(raised)?
+    /// Summaries of these connections as arrays.
+    fn connection_columns<'py>(&self, py: Python<'py>, start: usize, stop: usize) -> PyResult<Bound<'py, PyDict>> {
+        self.analysed.with_summaries(start..stop, |found| summaries::columns(py, found, NOT_SEEN)).map_err(raised)?
     }
 
     /// Summaries of some connections as arrays, -2**63 where a whole number was not seen, and their end points.
@@ -230,7 +221,7 @@ impl Capture {
             let options = |octets: &[u8]| PyBytes::new(py, octets);
             let options =
                 found.iter().map(|each| (options(each.up.syn_options), options(each.down.syn_options))).unzip();
-            Ok((summaries::columns(py, found, i64::MIN, &None)?, ends, options))
+            Ok((summaries::columns(py, found, i64::MIN)?, ends, options))
         };
         self.analysed.with_summaries(indices.into_iter(), chosen).map_err(raised)?
     }

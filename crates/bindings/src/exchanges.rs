@@ -3,7 +3,6 @@
 use numpy::IntoPyArray;
 use pepscope_connections::{AnalysedCapture, LookupError};
 use pepscope_evidence::exchanges::{ExchangeReader, Kind};
-use pepscope_evidence::payload::sample;
 use pepscope_evidence::{for_each_exchange_column, for_each_round_trip_column};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -17,33 +16,20 @@ pub(crate) type Tables<'py> = (Bound<'py, PyDict>, Bound<'py, PyDict>);
 
 /// The exchanges of all connections, by connection.
 pub(crate) fn of_capture(analysed: &AnalysedCapture) -> Result<ExchangeReader, LookupError> {
-    let mut reader = PayloadReader::default();
-    visit(analysed, |shown| reader.add(shown))?;
-    Ok(reader.finish())
+    let mut reader = ExchangeReader::default();
+    visit(analysed, |shown| add(&mut reader, shown))?;
+    Ok(ordered(reader))
 }
 
-/// Takes the exchanges of one connection after the other from packets and payload.
-#[derive(Default)]
-pub(crate) struct PayloadReader {
-    found: ExchangeReader,
-    payload: [sample::PayloadSample; 2],
+pub(crate) fn add(reader: &mut ExchangeReader, shown: &Shown<'_>) {
+    reader.add(shown.number, &shown.packets, [0, 1].map(|direction| shown.payload.of(shown.place, direction)));
 }
 
-impl PayloadReader {
-    pub(crate) fn add(&mut self, shown: &Shown<'_>) {
-        for (direction, sample) in self.payload.iter_mut().enumerate() {
-            sample.refill(shown.payload.of(shown.place, direction));
-        }
-        let [up, down] = &self.payload;
-        self.found.add(shown.number, &shown.packets, [up, down]);
-    }
-
-    /// What was found, by connection.
-    pub(crate) fn finish(mut self) -> ExchangeReader {
-        self.found.exchanges.by_connection();
-        self.found.round_trips.by_connection();
-        self.found
-    }
+/// What was found, by connection.
+pub(crate) fn ordered(mut found: ExchangeReader) -> ExchangeReader {
+    found.exchanges.by_connection();
+    found.round_trips.by_connection();
+    found
 }
 
 /// The columns by name.
@@ -75,7 +61,7 @@ pub(crate) fn connection_exchanges<'py>(
     let columns = packets.columns()?;
     let found = py.detach(|| {
         let mut reader = ExchangeReader::default();
-        reader.add(0, &columns, [&up.sample, &down.sample]);
+        reader.add(0, &columns, [up.sample.pieces(), down.sample.pieces()]);
         reader
     });
     tables(py, found)

@@ -3,13 +3,14 @@
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pepscope_connections::{AnalysedCapture, Columns, LookupError};
+use pepscope_evidence::exchanges::ExchangeReader;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::capture::{frame_number, raised, Capture};
 use crate::decoding::visit;
-use crate::exchanges::{self, PayloadReader};
+use crate::exchanges;
 use crate::freed_memory::let_freed_memory_be_reused;
 use crate::senders;
 
@@ -24,12 +25,12 @@ pub(crate) fn exchanges_and_senders<'py>(
 ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>, Bound<'py, PyDict>)> {
     let analysed = &capture.analysed;
     let find = || {
-        let (mut reader, mut found) = (PayloadReader::default(), senders::Found::default());
+        let (mut reader, mut found) = (ExchangeReader::default(), senders::Found::default());
         visit(analysed, |shown| {
-            reader.add(shown);
+            exchanges::add(&mut reader, shown);
             found.add(shown);
         })?;
-        Ok((reader.finish(), found.finish(analysed)?))
+        Ok((exchanges::ordered(reader), found.finish(analysed)?))
     };
     let (reader, found) = py.detach(find).map_err(raised)?;
     let (exchanges, round_trips) = exchanges::tables(py, reader)?;

@@ -1,7 +1,5 @@
 //! Summaries as dictionaries for one connection and as columns for all of them.
 
-use std::collections::HashSet;
-
 use numpy::ndarray::Array2;
 use numpy::{Element, IntoPyArray};
 use pepscope_connections::{address_text, tunnel_name, Close, ConnectionSummary, FlowSummary, MissingPackets};
@@ -48,30 +46,12 @@ impl Cell for Option<f64> {
     }
 }
 
-/// Which columns are asked for; `None`: all.
-pub(crate) type Names = Option<HashSet<String>>;
-
-fn is_asked(names: &Names, name: &str) -> bool {
-    names.as_ref().is_none_or(|names| names.contains(name))
-}
-
-/// What columns are made of.
-struct Source<'a> {
-    summaries: &'a [ConnectionSummary<'a>],
-    unseen: i64,
-    names: &'a Names,
-}
-
 fn add_column<'py, T: Cell>(
     columns: &Bound<'py, PyDict>,
     name: &str,
-    source: &Source<'_>,
+    (summaries, unseen): (&[ConnectionSummary<'_>], i64),
     value: impl Fn(&ConnectionSummary<'_>) -> T,
 ) -> PyResult<()> {
-    if !is_asked(source.names, name) {
-        return Ok(());
-    }
-    let (summaries, unseen) = (source.summaries, source.unseen);
     let stored: Vec<T::Stored> = summaries.iter().map(|summary| value(summary).stored(unseen)).collect();
     columns.set_item(name, stored.into_pyarray(columns.py()))
 }
@@ -79,13 +59,9 @@ fn add_column<'py, T: Cell>(
 fn add_addresses<'py>(
     columns: &Bound<'py, PyDict>,
     name: &str,
-    source: &Source<'_>,
+    summaries: &[ConnectionSummary<'_>],
     address: impl Fn(&ConnectionSummary<'_>) -> [u8; 16],
 ) -> PyResult<()> {
-    if !is_asked(source.names, name) {
-        return Ok(());
-    }
-    let summaries = source.summaries;
     let rows = Array2::from_shape_fn((summaries.len(), 16), |(row, byte)| address(&summaries[row])[byte]);
     columns.set_item(name, rows.into_pyarray(columns.py()))
 }
@@ -107,35 +83,37 @@ fn missing_code(missing: MissingPackets) -> u8 {
     }
 }
 
-/// One array a field that is asked for, in the order of the summaries.
+/// One array a field, in the order of the summaries.
 /// `unseen` stands for whole numbers that were not seen.
 pub(crate) fn columns<'py>(
     py: Python<'py>,
     summaries: &[ConnectionSummary<'_>],
     unseen: i64,
-    names: &Names,
 ) -> PyResult<Bound<'py, PyDict>> {
     let columns = PyDict::new(py);
-    let source = &Source { summaries, unseen, names };
-    add_addresses(&columns, "client_address", source, |summary| summary.client_address)?;
-    add_addresses(&columns, "server_address", source, |summary| summary.server_address)?;
+    add_addresses(&columns, "client_address", summaries, |summary| summary.client_address)?;
+    add_addresses(&columns, "server_address", summaries, |summary| summary.server_address)?;
     macro_rules! connection_columns {
         ($($field:ident),*) => {
-            $(add_column(&columns, stringify!($field), source, |summary| summary.$field)?;)*
+            $(add_column(&columns, stringify!($field), (summaries, unseen), |summary| summary.$field)?;)*
         };
     }
     for_each_connection_field!(connection_columns);
-    add_column(&columns, "close", source, |summary| close_code(summary.close))?;
-    add_column(&columns, "tunnel", source, |summary| summary.tunnel as u8)?;
+    add_column(&columns, "close", (summaries, unseen), |summary| close_code(summary.close))?;
+    add_column(&columns, "tunnel", (summaries, unseen), |summary| summary.tunnel as u8)?;
     macro_rules! flow_columns {
         ($($field:ident),*) => {
-            $(add_column(&columns, concat!("up_", stringify!($field)), source, |summary| summary.up.$field)?;)*
-            $(add_column(&columns, concat!("down_", stringify!($field)), source, |summary| summary.down.$field)?;)*
+            $(add_column(&columns, concat!("up_", stringify!($field)), (summaries, unseen), |summary| summary.up.$field)?;)*
+            $(add_column(&columns, concat!("down_", stringify!($field)), (summaries, unseen), |summary| summary.down.$field)?;)*
         };
     }
     for_each_flow_field!(flow_columns);
-    add_column(&columns, "up_missing_packets", source, |summary| missing_code(summary.up.missing_packets))?;
-    add_column(&columns, "down_missing_packets", source, |summary| missing_code(summary.down.missing_packets))?;
+    add_column(&columns, "up_missing_packets", (summaries, unseen), |summary| {
+        missing_code(summary.up.missing_packets)
+    })?;
+    add_column(&columns, "down_missing_packets", (summaries, unseen), |summary| {
+        missing_code(summary.down.missing_packets)
+    })?;
     Ok(columns)
 }
 

@@ -17,9 +17,28 @@ enum Column<'py> {
     Values(Bound<'py, PyList>),
 }
 
+/// A column as its values lie in memory.
+enum Values<'a, 'py> {
+    Floats(&'a [f64]),
+    Integers(&'a [i64]),
+    Coded(&'a [u32], &'a Bound<'py, PyList>),
+    Others(&'a Bound<'py, PyList>),
+}
+
+impl<'py> Column<'py> {
+    fn values(&self) -> PyResult<Values<'_, 'py>> {
+        Ok(match self {
+            Column::Floats(values) => Values::Floats(values.as_slice()?),
+            Column::Integers(values) => Values::Integers(values.as_slice()?),
+            Column::Coded(codes, values) => Values::Coded(codes.as_slice()?, values),
+            Column::Values(values) => Values::Others(values),
+        })
+    }
+}
+
 /// The columns of a shape, and what writes values of other types.
 struct Filling<'a, 'py> {
-    columns: Vec<Column<'py>>,
+    columns: Vec<Values<'a, 'py>>,
     encode: &'a Bound<'py, PyAny>,
 }
 
@@ -29,13 +48,13 @@ impl Columns for Filling<'_, '_> {
     fn write(&self, out: &mut Vec<u8>, gap: usize, row: usize) -> PyResult<()> {
         let short = || PyIndexError::new_err(format!("the column of gap {gap} has no row {row}"));
         match self.columns.get(gap).ok_or_else(short)? {
-            Column::Floats(values) => json::float(out, *values.as_slice()?.get(row).ok_or_else(short)?),
-            Column::Integers(values) => json::integer(out, *values.as_slice()?.get(row).ok_or_else(short)?),
-            Column::Coded(codes, values) => {
-                let code = *codes.as_slice()?.get(row).ok_or_else(short)?;
+            Values::Floats(values) => json::float(out, *values.get(row).ok_or_else(short)?),
+            Values::Integers(values) => json::integer(out, *values.get(row).ok_or_else(short)?),
+            Values::Coded(codes, values) => {
+                let code = *codes.get(row).ok_or_else(short)?;
                 self.write_value(out, &values.get_item(code as usize)?)?;
             }
-            Column::Values(values) => self.write_value(out, &values.get_item(row)?)?,
+            Values::Others(values) => self.write_value(out, &values.get_item(row)?)?,
         }
         Ok(())
     }
@@ -80,9 +99,13 @@ pub(crate) fn filled_json<'py>(
 ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyArray1<i64>>)> {
     let pieces: Vec<Vec<&[u8]>> =
         shapes.iter().map(|(pieces, _)| pieces.iter().map(|piece| piece.as_bytes()).collect()).collect();
+    let columns: Vec<Vec<Column<'_>>> = shapes
+        .iter()
+        .map(|(_, columns)| columns.iter().map(|column| column.extract()).collect::<PyResult<_>>())
+        .collect::<PyResult<_>>()?;
     let mut filled = Vec::new();
-    for ((_, columns), pieces) in shapes.iter().zip(&pieces) {
-        let columns = columns.iter().map(|column| column.extract()).collect::<PyResult<_>>()?;
+    for (columns, pieces) in columns.iter().zip(&pieces) {
+        let columns = columns.iter().map(Column::values).collect::<PyResult<_>>()?;
         filled.push(Shape::new(pieces, Filling { columns, encode: &encode }));
     }
     let (order, ends) = (order.as_slice()?, ends.as_slice()?);

@@ -78,10 +78,32 @@ impl PieceStore {
             }
             None => false,
         });
-        self.pieces.sort_by_key(|piece| piece.owner);
-        let starts = (0..=owners as u64).map(|owner| self.pieces.partition_point(|piece| piece.owner < owner));
-        PayloadPieces { starts: starts.collect(), pieces: self.pieces, bytes: self.bytes }
+        let (starts, pieces) = by_owner(self.pieces, owners);
+        PayloadPieces { starts, pieces, bytes: self.bytes }
     }
+}
+
+/// Where the pieces of each owner begin, and behind the last where all end; and the pieces owner by owner, which keep
+/// their order. Owners are few numbers, so that counting is enough to sort by them.
+fn by_owner(pieces: Vec<Piece>, owners: usize) -> (Vec<usize>, Vec<Piece>) {
+    let mut starts = vec![0; owners + 1];
+    for piece in &pieces {
+        starts[piece.owner as usize + 1] += 1;
+    }
+    for owner in 0..owners {
+        starts[owner + 1] += starts[owner];
+    }
+    if pieces.is_sorted_by_key(|piece| piece.owner) {
+        return (starts, pieces);
+    }
+    let mut places = starts.clone();
+    let mut sorted = pieces.clone();
+    for piece in pieces {
+        let place = &mut places[piece.owner as usize];
+        sorted[*place] = piece;
+        *place += 1;
+    }
+    (starts, sorted)
 }
 
 /// Payload pieces grouped by connection and direction.

@@ -23,7 +23,6 @@ pub use turns::{find_turns, Turn};
 
 use crate::columns::by_connection_columns;
 use crate::packets::Packets;
-use crate::payload::sample::PayloadSample;
 use round_trips::Samples;
 
 /// Calls a macro with the columns of exchanges: name and type.
@@ -148,8 +147,14 @@ pub struct ExchangeReader {
 }
 
 impl ExchangeReader {
-    /// Adds the connection with this number: its packets, and the payload kept of both directions.
-    pub fn add(&mut self, connection: u32, packets: &Packets<'_>, payload: [&PayloadSample; 2]) {
+    /// Adds the connection with this number: its packets, and stream offset and bytes of the pieces that are kept of both
+    /// directions' payload.
+    pub fn add<'a>(
+        &mut self,
+        connection: u32,
+        packets: &Packets<'_>,
+        payload: [impl Iterator<Item = (i64, &'a [u8])>; 2],
+    ) {
         self.turns.clear();
         find_turns(packets, &mut self.turns);
         let kinds = application::classify(packets, payload, &self.turns);

@@ -56,7 +56,7 @@ fn read(rows: &[Row], payload: [&PayloadSample; 2]) -> ExchangeReader {
         ..Packets::default()
     };
     let mut reader = ExchangeReader::default();
-    reader.add(0, &packets, payload);
+    reader.add(0, &packets, payload.map(PayloadSample::pieces));
     reader
 }
 

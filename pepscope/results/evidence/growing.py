@@ -5,12 +5,31 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Hashable, Sequence
 from itertools import accumulate, islice
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 Value = TypeVar("Value", bound=Hashable)
+
+
+class Repeated(Sequence[Value]):
+    """One value in so many rows, which columns add at once."""
+
+    def __init__(self, value: Value, count: int) -> None:
+        self.value = value
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, row: int) -> Value: ...
+    @overload
+    def __getitem__(self, row: slice) -> Repeated[Value]: ...
+    def __getitem__(self, row: int | slice) -> Value | Repeated[Value]:
+        rows = range(self._count)[row]
+        return self.value if isinstance(rows, int) else Repeated(self.value, len(rows))
 
 
 class TextColumn:
@@ -30,6 +49,9 @@ class TextColumn:
 
     def append_all(self, texts: Sequence[str]) -> None:
         """Add a row for each text."""
+        if isinstance(texts, Repeated):
+            self._append_repeated(texts.value.encode("utf-8", "surrogatepass"), len(texts))
+            return
         together = "".join(texts)
         if together.isascii():
             _append_ends(self._ends, texts, len(self._content))
@@ -38,6 +60,11 @@ class TextColumn:
         encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
         _append_ends(self._ends, encoded, len(self._content))
         self._content += b"".join(encoded)
+
+    def _append_repeated(self, encoded: bytes, count: int) -> None:
+        ends = len(self._content) + len(encoded) * np.arange(1, count + 1, dtype=np.int64)
+        self._ends.frombytes(ends.tobytes())
+        self._content += encoded * count
 
     def extend(self, other: TextColumn) -> None:
         """Add the rows of another column."""
@@ -108,6 +135,10 @@ class CodedColumn(Generic[Value]):
 
     def append_each(self, values: Sequence[Value]) -> None:
         """Add a row for each value."""
+        if isinstance(values, Repeated):
+            if len(values):
+                self.append_all([values.value], np.zeros(len(values), np.int64))
+            return
         codes = {value: self._code(value) for value in dict.fromkeys(values)}
         self.codes.extend(map(codes.__getitem__, values))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from pepscope.results.evidence.columns import Int64Array
-from pepscope.results.evidence.growing import CodedColumn, TextColumn
+from pepscope.results.evidence.growing import CodedColumn, Repeated, TextColumn
 from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.pairs.stretch import NO_STRETCH, StretchColumns, StretchRows, coverage
 from pepscope.results.verdicts import FloatArray, Mechanism, VantageName, Verdict
@@ -45,8 +45,8 @@ class VantageRows:
     @classmethod
     def nowhere(cls, count: int) -> VantageRows:
         """So many connections without such a vantage point."""
-        nothing = [""] * count
-        return cls([None] * count, nothing, nothing, nothing)
+        nothing = Repeated("", count)
+        return cls(Repeated(None, count), nothing, nothing, nothing)
 
 
 class VantageColumns:

@@ -6,14 +6,17 @@ use super::text;
 use super::tls_turns::Encrypted;
 use super::turns::Turn;
 use crate::packets::{flag, Packets};
-use crate::payload::sample::PayloadSample;
 
 /// The SYN is looked for in so many first packets.
 const OPENING_PACKETS: usize = 64;
 
 /// Kind of each of a connection's turns, and whether it is strict: its answer cannot wait for a person and needs the
 /// question's end.
-pub(super) fn classify(packets: &Packets<'_>, payload: [&PayloadSample; 2], turns: &[Turn]) -> Vec<(Kind, bool)> {
+pub(super) fn classify<'a>(
+    packets: &Packets<'_>,
+    payload: [impl Iterator<Item = (i64, &'a [u8])>; 2],
+    turns: &[Turn],
+) -> Vec<(Kind, bool)> {
     if turns.is_empty() {
         return Vec::new();
     }

@@ -1,7 +1,5 @@
 //! Captured bytes of one direction by stream offset.
 
-use crate::payload::sample::PayloadSample;
-
 /// Pieces by ascending offset; they may overlap and leave gaps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stream<'a> {
@@ -12,8 +10,8 @@ pub(super) struct Stream<'a> {
 const OVERLAPS_AT_MOST: usize = 4;
 
 impl<'a> Stream<'a> {
-    pub(super) fn of(sample: &'a PayloadSample) -> Self {
-        let mut pieces: Vec<_> = sample.pieces().collect();
+    pub(super) fn of(pieces: impl Iterator<Item = (i64, &'a [u8])>) -> Self {
+        let mut pieces: Vec<_> = pieces.collect();
         if !pieces.is_sorted_by_key(|&(offset, _)| offset) {
             pieces.sort_by_key(|&(offset, _)| offset);
         }
@@ -52,12 +50,13 @@ impl<'a> Stream<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::payload::sample::PayloadSample;
     use proptest::prelude::*;
 
     #[test]
     fn bytes_are_read_across_pieces() {
         let sample: PayloadSample = [(10, &b"lo wor"[..]), (7, &b"hel"[..]), (20, &b"x"[..])].into_iter().collect();
-        let stream = Stream::of(&sample);
+        let stream = Stream::of(sample.pieces());
         assert_eq!(stream.read(7), Some(*b"hello w"));
         assert_eq!(stream.read::<2>(15), None);
         assert_eq!(stream.read::<1>(6), None);
@@ -71,7 +70,7 @@ mod tests {
             offset in any::<i64>(),
         ) {
             let sample: PayloadSample = pieces.iter().map(|(offset, piece)| (*offset, piece.as_slice())).collect();
-            let stream = Stream::of(&sample);
+            let stream = Stream::of(sample.pieces());
             let _ = stream.read::<5>(offset);
             for (start, bytes) in pieces {
                 prop_assert!(stream.bytes_at(start).len() >= bytes.len() || pieces_overlap(&stream, start));

@@ -226,7 +226,7 @@ mod tests {
                     ((number * segment_bytes) as i64, &piece[..piece.len().min(kept_bytes)])
                 });
                 let sample: PayloadSample = pieces.collect();
-                let records = Records::of(&Stream::of(&sample));
+                let records = Records::of(&Stream::of(sample.pieces()));
                 records.rows().iter().map(|record| (record.offset, record.end, record.content)).collect()
             };
             prop_assert_eq!(found(segment_bytes), wanted.clone());

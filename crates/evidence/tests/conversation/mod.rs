@@ -145,7 +145,8 @@ impl Conversation {
             self.pieces[way].iter().map(|(offset, bytes)| (*offset, bytes.as_slice())).collect()
         };
         let mut reader = ExchangeReader::default();
-        reader.add(0, &packets, [&sample(0), &sample(1)]);
+        let [up, down] = [sample(0), sample(1)];
+        reader.add(0, &packets, [up.pieces(), down.pieces()]);
         reader
     }
 }
