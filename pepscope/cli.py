@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -110,6 +111,6 @@ def _parsed_and_run() -> int:
 
 
 def _sentence(text: str) -> str:
-    """click's messages as ours: lower case at the start, no full stop."""
-    text = " ".join(text.split()).removesuffix(".")
+    """click's messages as ours: lower case at the start, no full stop, no brackets about an argument's name."""
+    text = re.sub(r"'\[([A-Z]+)\]'", r"\1", " ".join(text.split()).removesuffix("."))
     return text[:1].lower() + text[1:]

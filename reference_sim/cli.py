@@ -76,9 +76,10 @@ def simulate(
     elif shows:
         click.echo(scenario_path(scenario).read_text(encoding="utf-8"), nl=False)
     else:
+        chosen = _scenario(scenario, seed, changes, html_to is not None)
         if output is None and not (no_captures or html_to or as_json):
             raise UsageError("give -o DIR for the captures, or --no-captures")
-        runs = _simulate(_scenario(scenario, seed, changes, html_to is not None), output, repeat, not no_captures)
+        runs = _simulate(chosen, output, repeat, not no_captures)
         if html_to is not None:
             from pepscope.writers import writer
 

@@ -132,6 +132,7 @@ def test_filter() -> None:
         (("inspect",), ("FILE",)),
         (("inspect", "--nonsense", ONE), ("--nonsense",)),
         (("nonsense",), ("nonsense",)),
+        (("proxy", "nonsense"), ("invalid value for MODE: 'nonsense'",)),
     ],
     ids=lambda value: value[-1].rsplit("/", 1)[-1] if isinstance(value, tuple) and isinstance(value[-1], str) else "",
 )

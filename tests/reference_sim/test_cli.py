@@ -67,6 +67,7 @@ def test_the_list_names_every_scenario() -> None:
         (("bulk-100mbit-40ms", "--no-captures", "--set", "seed"), UsageError, "--set must be FIELD=VALUE"),
         (("bulk-100mbit-40ms", "--campaign", "x"), UsageError, "either SCENARIO or --campaign"),
         (("--campaign", "no-such", "-o", "x"), ScenarioError, "neither a file nor a campaign"),
+        (("no-such",), ScenarioError, "neither a file nor a scenario"),
         (("no-such", "--no-captures"), ScenarioError, "neither a file nor a scenario"),
     ],
 )
