@@ -194,8 +194,9 @@ def _ahead(found: Lead, violating: int, clock: ClockRelation, numbers: dict[str,
     strength = max(violating, 1) / (max(violating, 1) + spared)
     if found.acknowledged_share_at_start >= STORED_SHARE and found.acknowledged_at_start_bytes >= STORED_BYTES:
         summary = (
-            f"{found.acknowledged_share_at_start:.0%} of {found.total_bytes} bytes had been acknowledged to the sender "
-            "before the first byte reached the receiver: a middlebox stored them first and then forwarded them."
+            f"{100 * found.acknowledged_share_at_start:.0f} % of {found.total_bytes:,} bytes had been acknowledged "
+            "to the sender before the first byte reached the receiver: a middlebox stored them first and then "
+            "forwarded them."
         )
         return ProgressFinding.STORED_BEFORE_FORWARDED.evidence(NAME, strength, summary, numbers)
     shorter_s = min(found.sender_duration_s, found.receiver_duration_s)
@@ -215,23 +216,23 @@ def _lead(found: Lead, strength: float, numbers: dict[str, Number]) -> Evidence:
         # The further beyond, the less an unusual relay's larger buffers explain it.
         strength *= found.beyond_buffers_bytes / (found.beyond_buffers_bytes + found.buffers_bytes)
         summary = (
-            f"{found.beyond_buffers_bytes + found.buffers_bytes} bytes were acknowledged to the sender and had not "
-            f"reached the receiver, but the socket buffers of a relay hold {found.buffers_bytes} at most: a middlebox "
-            "stored the transfer and forwarded it later."
+            f"{found.beyond_buffers_bytes + found.buffers_bytes:,} bytes were acknowledged to the sender and had not "
+            f"reached the receiver, but the socket buffers of a relay hold {found.buffers_bytes:,} at most: a "
+            "middlebox stored the transfer and forwarded it later."
         )
         tuned = ("A relay with socket buffers configured larger looks the same.",)
         return ProgressFinding.SENDER_BEYOND_BUFFERS.evidence(NAME, strength, summary, numbers, tuned)
     if found.delivered_share_when_done <= FAR_AHEAD_SHARE and found.held_back is False:
         summary = (
-            f"When all {found.total_bytes} bytes had been acknowledged to the sender, the receiver had "
-            f"{found.delivered_share_when_done:.0%} of them, and no closed receive window held the sender back: a "
-            "middlebox held the rest."
+            f"When all {found.total_bytes:,} bytes had been acknowledged to the sender, the receiver had "
+            f"{100 * found.delivered_share_when_done:.0f} % of them, and no closed receive window held the sender "
+            "back: a middlebox held the rest."
         )
         fits = ("The socket buffers of a relay can hold as much.",)
         return ProgressFinding.SENDER_FAR_AHEAD.evidence(NAME, strength, summary, numbers, fits)
     summary = (
-        f"Up to {found.most_bytes} bytes were acknowledged to the sender before they reached the receiver; when the "
-        f"sender was done, {found.delivered_share_when_done:.0%} had arrived."
+        f"Up to {found.most_bytes:,} bytes were acknowledged to the sender before they reached the receiver; when the "
+        f"sender was done, {100 * found.delivered_share_when_done:.0f} % had arrived."
     )
     return ProgressFinding.SENDER_AHEAD.evidence(NAME, strength, summary, numbers)
 

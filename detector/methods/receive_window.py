@@ -137,7 +137,7 @@ def _examined(pair: Pair) -> Evidence:
     if seen.times_shut and kept_up:
         strength = 1.0 - 0.5 ** (1 + seen.cycles)
         scaled = receiver.flow(direction.reverse).window_shift is not None
-        least = f"{made.least_bytes} bytes" if scaled else f"{made.least_share:.0%} of what it had before"
+        least = f"{made.least_bytes:,} bytes" if scaled else f"{100 * made.least_share:.0f} % of what it had before"
         alternates = seen.times_shut >= ALTERNATING
         finding = ReceiveWindowFinding.WINDOW_ALTERNATES if alternates else ReceiveWindowFinding.WINDOW_SHUT_ONCE
         return finding.evidence(

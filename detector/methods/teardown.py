@@ -106,8 +106,8 @@ def _compare(pair: Pair, direction: Direction, sender: Vantage, receiver: Vantag
     if beyond > tolerated:
         return TransferFinding.ACKNOWLEDGED_BEYOND_ABORT.evidence(
             NAME, (1.0 - tolerated / (2.0 * beyond)) * pair.pairing_confidence,
-            f"The receiver aborted after {reached} bytes, but {acknowledged} bytes were acknowledged to the sender: "
-            "a middlebox holds the rest.", numbers,
+            f"The receiver aborted after {reached:,} bytes, but {acknowledged:,} bytes were acknowledged to the "
+            "sender: a middlebox holds the rest.", numbers,
         )  # fmt: skip
     if seen.end_ns is None:
         return TeardownFinding.NO_ABORT.undecided(NAME, "The sender's capture does not show the abort.", numbers)

@@ -210,7 +210,7 @@ class Watch:
         elif connection.server in self._one_way:
             why = "it lacks one direction of other connections to the same server"
         elif self._missed_bytes >= max(own_bytes, 1):
-            why = f"it lost {self._missed_bytes} bytes of connections that it holds, and may have lost this one"
+            why = f"it lost {self._missed_bytes:,} bytes of connections that it holds, and may have lost this one"
         elif self._unreadable >= HANDSHAKE_PACKETS + own_bytes // LONGEST_PACKET_BYTES:
             why = f"{self._unreadable} packets in it cannot be read, perhaps this connection's"
         return f"{self.ran}, but {why}." if why else ""

@@ -141,8 +141,8 @@ def before_data_as_published(figures: Mapping[str, Any]) -> Words:
     """Where Method 1 or 2 finds violations."""
     return _published(
         figures,
-        f"By {_METHODS[figures['clocks']]}, {figures['share']:.0%} of the acknowledgements came too early, by up to "
-        f"{figures['overlap_s']:.3g} s.",
+        f"By {_METHODS[figures['clocks']]}, {100 * figures['share']:.0f} % of the acknowledgements came too early, by "
+        f"up to {figures['overlap_s']:.3g} s.",
     )
 
 

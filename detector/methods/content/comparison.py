@@ -154,8 +154,8 @@ def _other_body(pair: Pair, client: Vantage, server: Vantage, head: Head, change
     sizes = [vantage.connection.down.stream_bytes for vantage in (server, client)]
     return ContentFinding.OTHER_BODY.evidence(
         NAME, 0.95 * pair.pairing_confidence,
-        f"The answer leaves with {sizes[0]} bytes and arrives with {sizes[1]}, and {1 - alignment.matched:.0%} of the "
-        "compared payload differs: a proxy rewrote its body.",
+        f"The answer leaves with {sizes[0]:,} bytes and arrives with {sizes[1]:,}, and "
+        f"{100 * (1 - alignment.matched):.0f} % of the compared payload differs: a proxy rewrote its body.",
         {"left_bytes": sizes[0], "arrived_bytes": sizes[1], "pieces_compared": alignment.compared},
         ("The captures cut the head before Content-Length, so the proxy may have rewritten the body as it read it.",),
     )  # fmt: skip
@@ -226,8 +226,8 @@ def _other_bytes(
             if _is_other(alignment):
                 return TransferFinding.OTHER_BYTES.evidence(
                     NAME, (1.0 - alignment.matched) * pair.pairing_confidence,
-                    f"{1 - alignment.matched:.0%} of the compared payload differs between the captures: a middlebox "
-                    "changed the content.", numbers,
+                    f"{100 * (1 - alignment.matched):.0f} % of the compared payload differs between the captures: a "
+                    "middlebox changed the content.", numbers,
                     ("Two different connections that were paired by mistake look the same.",),
                 )  # fmt: skip
     for direction, changed in zip(DIRECTIONS, grown_bytes, strict=True):

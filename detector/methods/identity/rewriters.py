@@ -68,7 +68,7 @@ def _caveat(key: str, figures: Mapping[str, Any]) -> str:
         return f"A NAT translates addresses or ports: {figures['translated']}."
     if key == "ack-thinning":
         share, way = figures["thinned_share"], figures["thinned"]
-        return f"{share:.0%} of acknowledgements sent {way} do not arrive (thinned or lost)."
+        return f"{100 * share:.0f} % of acknowledgements sent {way} do not arrive (thinned or lost)."
     return _CAVEATS[key]
 
 

@@ -61,7 +61,7 @@ def _field_words(figures: Mapping[str, Any]) -> str:
 def _agreeing(fields: tuple[Any, ...]) -> str:
     """Names of fields, each with the share that agrees, in words; an empty name stands for none."""
     named = zip(fields[::2], fields[1::2], strict=True)
-    return ", ".join([f"{name.replace('-', ' ')} ({share:.0%} equal)" for name, share in named if name])
+    return ", ".join([f"{name.replace('-', ' ')} ({100 * share:.0f} % equal)" for name, share in named if name])
 
 
 def _segments(figures: Mapping[str, Any]) -> int:
@@ -109,7 +109,7 @@ def same_segments_of_many(figures: Mapping[str, Any]) -> tuple[list[str], list[t
         segments = sum([counts[row] for counts in counted])
         but = f" (on the way: {keys})" if keys else ""
         summaries.append(
-            f"The segments that arrive are the segments that left: {_agreeing(fields)} agree over {segments} "
+            f"The segments that arrive are the segments that left: {_agreeing(fields)} agree over {segments:,} "
             f"segments{but}."
         )
         rewriters = named_rewriters({name: figures[name][row] for name in REWRITER_FIGURES}) if keys else ()
@@ -122,7 +122,7 @@ def other_segments(figures: Mapping[str, Any]) -> Words:
     what = "The same bytes" if figures["same_bytes"] else "Bytes"
     sure = figures["pairing_confidence"] >= 0.99
     return Words(
-        f"{what} arrive in segments that the far end never sent: of {_segments(figures)} segments, "
+        f"{what} arrive in segments that the far end never sent: of {_segments(figures):,} segments, "
         f"{_field_words(figures)} differ.",
         () if sure else ("The pairing of the two connections is not certain.",),
     )
