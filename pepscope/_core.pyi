@@ -48,6 +48,7 @@ __all__ = [
     "check_scenario",
     "clock_bounds",
     "clock_falls",
+    "coded_options",
     "common_packets",
     "compare_payload",
     "compare_payloads",
@@ -969,6 +970,10 @@ class PairSegments:
         `fewest` on either side: from which bytes on, and counts by name, a row before and one after. Empty where none
         were emitted. With `least_alike` only where in one of both more than this share of the segments may be those
         emitted, by timestamps or by IP IDs."""
+
+def coded_options(octets: Sequence[bytes], blanked: int) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+    """TCP options of SYNs as places in a list of those that differ by more than the values of timestamps, which are
+    zeros there. Options with so many bytes of padding in a row are kept as they are."""
 
 def openings(clients: Sequence[PacketColumns], servers: Sequence[PacketColumns]) -> dict[str, npt.NDArray[np.int64]]:
     """SYN and SYN-ACK (rows) of connections (columns) by the client's and the server's packets, all copies together.

@@ -232,7 +232,8 @@ class _Flows:
 
     def larger(self, row: int) -> FlowClouds:
         """The flow of a connection with most data points."""
-        return self._flows[self._larger[row]][1]
+        _, flow = self._flows[int(self._larger[row])]
+        return flow
 
     def round_trips_s(self) -> FloatArray:
         """The least acknowledgement round trip at the sender of the larger flow; infinite where unknown."""

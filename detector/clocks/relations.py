@@ -93,13 +93,16 @@ class ClockRelations(Sequence[ClockRelation]):
         """Those of some of the connections."""
         if len(rows) == len(self):
             return self
-        places = rows.tolist()
-        columns = [
-            [column[place] for place in places]
-            for column in (self.modes, self.bases, self.clouds, self.larger, self.lines)
-        ]
-        numbers = {name: column[rows] for name, column in self.numbers.items()}
-        return ClockRelations(*columns, numbers, lambda row: self[places[row]])
+        places: list[int] = rows.tolist()
+        return ClockRelations(
+            [self.modes[place] for place in places],
+            [self.bases[place] for place in places],
+            [self.clouds[place] for place in places],
+            [self.larger[place] for place in places],
+            [self.lines[place] for place in places],
+            {name: column[rows] for name, column in self.numbers.items()},
+            lambda row: self[places[row]],
+        )
 
     @cached_property
     def are_separable(self) -> BoolArray:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,7 +98,7 @@ def _held(context: Context) -> list[tuple[int, _Held]]:
         if pair.options.ack_delay_s is not None
         for direction in DIRECTIONS
     ]
-    asked = sorted(asked for direction in DIRECTIONS for asked in _with_data(pairs, direction))
+    asked = sorted(asked for direction in DIRECTIONS for asked in _with_data(context, direction))
     packets = [receiver.packets for row, way in asked if (receiver := pairs[row].receiver(way)) is not None]
     counts, least_ns = _core.ack_delays([way for _, way in asked], packets)
     needed_s = np.where(counts >= BULK_ACKS, BULK_DELAY_S, DELAYED_ACK_LIMIT_S)
@@ -109,15 +109,20 @@ def _held(context: Context) -> list[tuple[int, _Held]]:
     ]
 
 
-def _with_data(pairs: Sequence[Pair], direction: Direction) -> Iterator[tuple[int, Direction]]:
+def _with_data(context: Context, direction: Direction) -> Iterator[tuple[int, Direction]]:
     """The places of connections without a given delay whose receiver's capture holds data of `direction`."""
-    held = [
+    sides, observations = context.sides, context.observations
+    counts, seen_once = np.zeros(len(observations), np.int64), np.ones(len(observations), np.bool_)
+    counts[sides.rows], seen_once[sides.rows] = sides.receiver(direction).of_flow(direction, "data_packets"), False
+    alone = [
         (row, receiver)
-        for row, pair in enumerate(pairs)
-        if pair.options.ack_delay_s is None and (receiver := pair.receiver(direction)) is not None
+        for row in np.flatnonzero(seen_once).tolist()
+        if (receiver := observations[row].pair.receiver(direction)) is not None
     ]
-    counts = Summaries([receiver for _, receiver in held]).of_flow(direction, "data_packets")
-    return ((held[place][0], direction) for place in np.flatnonzero(counts > 0).tolist())
+    received = Summaries([receiver for _, receiver in alone]).of_flow(direction, "data_packets")
+    counts[[row for row, _ in alone]] = received
+    rows: list[int] = np.flatnonzero(counts > 0).tolist()
+    return ((row, direction) for row in rows if observations[row].pair.options.ack_delay_s is None)
 
 
 def _judge(pair: Pair, held: _Held, clock: ClockRelation) -> Evidence | None:

@@ -268,9 +268,10 @@ class PairTable(Sequence[PairResult]):
         """What methods found on a pair, without packets."""
         return self.columns.evidence[self._row(place)]
 
-    def unworded_evidence(self, place: int) -> Sequence[Evidence]:
-        """What methods found on a pair, without sentences, caveats and packets."""
-        return self.columns.evidence.unworded(self._row(place))
+    def unworded_evidence(self, places: Int64Array, names: frozenset[str]) -> Sequence[Sequence[Evidence]]:
+        """What methods found on some pairs, without sentences, caveats and packets, and of figures those of these
+        names."""
+        return self.columns.evidence.unworded(self.rows_at(places), names)
 
     def evidence(self, place: int, number: int) -> Evidence:
         """One piece of what methods found on a pair: that of `forms(place)[number]`."""

@@ -1,12 +1,16 @@
 //! Where a flow begins and ends, from packet columns to a record.
 
+use std::collections::HashMap;
+
 use numpy::ndarray::Array2;
-use numpy::{IntoPyArray, PyArray2};
+use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pepscope_evidence::flows::ends::FlowEnds as Ends;
+use pepscope_evidence::flows::opening_options::without_stamps;
 use pepscope_evidence::flows::openings::{passed, Passed};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::packets::PacketArrays;
 use crate::record::number_or_unknown;
@@ -56,6 +60,26 @@ pub(crate) fn fin_offsets<'py>(
         found.push([0, 1].map(|direction| columns.flow_ends(direction).fin_offset));
     }
     Ok(Array2::from_shape_fn((2, found.len()), |(way, row)| number_or_unknown(found[row][way])).into_pyarray(py))
+}
+
+/// Options of SYNs as places in the list of those that differ by more than the values of timestamps.
+#[pyfunction]
+pub(crate) fn coded_options<'py>(
+    py: Python<'py>,
+    octets: Vec<PyBackedBytes>,
+    blanked: usize,
+) -> (Bound<'py, PyArray1<i64>>, Vec<Bound<'py, PyBytes>>) {
+    let mut code_of = HashMap::new();
+    let mut distinct = Vec::new();
+    let codes = octets.iter().map(|octets| {
+        let kept = without_stamps(octets, blanked);
+        *code_of.entry(kept).or_insert_with_key(|kept| {
+            distinct.push(PyBytes::new(py, kept));
+            distinct.len() as i64 - 1
+        })
+    });
+    let codes: Vec<i64> = codes.collect();
+    (codes.into_pyarray(py), distinct)
 }
 
 type Number = fn(&Passed) -> i64;

@@ -63,7 +63,7 @@ mod _core {
         clock_bounds, early_acks, early_own_acks, fin_leads_ns, flow_numbers, flow_times, published, round_trips_below,
     };
     #[pymodule_export]
-    use crate::flow_ends::{fin_offsets, flow_ends, openings, FlowEnds};
+    use crate::flow_ends::{coded_options, fin_offsets, flow_ends, openings, FlowEnds};
     #[pymodule_export]
     use crate::flow_times::FlowTimes;
     #[pymodule_export]

@@ -6,6 +6,7 @@ pub mod early_fin;
 pub mod endings;
 pub mod ends;
 pub mod hop_limits;
+pub mod opening_options;
 pub mod openings;
 pub mod sender_lead;
 pub mod staircase;

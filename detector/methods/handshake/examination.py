@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cache, lru_cache
-from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from detector.streams.sides import Sides
 from detector.vantage.capture_sides import handshake_nearness
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
-from pepscope.captures.packets import Direction
+from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.finding import Finding, Weight, inapplicable, intact, split
 from pepscope.results.hypotheses import logistic
@@ -91,23 +90,39 @@ def examine(context: Context) -> Findings:
     """Compare SYN and SYN-ACK as they left with what arrived."""
     sides = context.sides
     evidence: list[Evidence | None] = [_needs_second_capture()] * len(context.observations)
+    if not len(sides):
+        return Findings(evidence)
     counts = _core.openings([each.packets for each in sides.clients], [each.packets for each in sides.servers])
-    names = tuple(counts)
-    of_ways = (zip(*(column[way].tolist() for column in counts.values()), strict=True) for way in DIRECTIONS)
-    ends = (ends_of(sides.sender(way), sides.receiver(way), way) for way in DIRECTIONS)
+    names, ends = tuple(counts), [ends_of(sides.sender(way), sides.receiver(way), way) for way in DIRECTIONS]
     versions = [side.numbers("ip_version") == _WITH_IP_IDS for side in (sides.client, sides.server)]
-    shown = zip(
-        zip(*ends, strict=True),
-        repeat(names),
-        zip(*of_ways, strict=True),
-        (versions[0] & versions[1]).tolist(),
-        _sides_are_sure(sides).tolist(),
-        [pair.pairing_confidence for pair in sides.pairs],
-        strict=False,
-    )
-    for row, each in zip(sides.rows.tolist(), shown, strict=True):
-        evidence[row] = _compare(_Shown._make(each))
+    has_ip_ids, are_sure = versions[0] & versions[1], _sides_are_sure(sides)
+    confidence = np.array([pair.pairing_confidence for pair in sides.pairs], np.float64)
+    columns = [
+        *(column for each in ends for column in (each.same_number, each.left, each.arrived)),
+        *(column[way] for column in counts.values() for way in DIRECTIONS),
+        has_ip_ids, are_sure, confidence.view(np.int64),
+    ]  # fmt: skip
+    _, first, alike = np.unique(np.array(columns, np.int64), axis=1, return_index=True, return_inverse=True)
+    made = [
+        _compare(
+            _Shown(
+                (ends[0].at(place), ends[1].at(place)),
+                names,
+                (_counts_at(counts, Direction.UP, place), _counts_at(counts, Direction.DOWN, place)),
+                bool(has_ip_ids[place]),
+                bool(are_sure[place]),
+                float(confidence[place]),
+            )
+        )
+        for place in first.tolist()
+    ]
+    for row, which in zip(sides.rows.tolist(), alike.ravel().tolist(), strict=True):
+        evidence[row] = made[which]
     return Findings(evidence)
+
+
+def _counts_at(counts: Mapping[str, Int64Array], way: Direction, place: int) -> tuple[int, ...]:
+    return tuple([int(column[way, place]) for column in counts.values()])
 
 
 @cache

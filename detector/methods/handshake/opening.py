@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+
 from detector.streams.known import are_known
 from detector.streams.summaries import Summaries
-from pepscope.captures.packets import Direction
+from pepscope import _core
+from pepscope.captures.packets import Direction, Int64Array
 
 #: TCP option kinds (IANA registry); end of list and no-operation are padding.
 END_OF_LIST, PADDING = 0, 1
@@ -18,9 +21,6 @@ MAXIMUM_SEGMENT_SIZE, WINDOW_SCALE, SACK_PERMITTED, TIMESTAMPS = 2, 3, 4, 8
 #: Padding of so many bytes in a row is no stack's: options are aligned to four bytes, so three suffice.
 BLANKED_BYTES = 4
 _BLANKED = bytes([PADDING]) * BLANKED_BYTES
-
-#: How a timestamp option begins, and its values where only their length matters (RFC 7323, section 3.2).
-_STAMPED, _NO_STAMPS = bytes([TIMESTAMPS, 10]), bytes(8)
 
 #: Options that are read once: a segment that arrives as it left has the same in both captures.
 _REMEMBERED = 1024
@@ -68,21 +68,37 @@ class Ends(NamedTuple):
     arrived: SynOptions | None
 
 
-def ends_of(left: Summaries, came: Summaries, direction: Direction) -> Iterator[Ends]:
+class EndsOfMany(NamedTuple):
+    """`Ends` of many connections as columns: whether numbers are the same (`_SAME`), and places among the `options`."""
+
+    same_number: Int64Array
+    left: Int64Array
+    arrived: Int64Array
+    options: tuple[list[SynOptions | None], list[SynOptions | None]]  # as they left, and as they arrived
+
+    def at(self, row: int) -> Ends:
+        """Those of one connection."""
+        left, arrived = self.options
+        return Ends(_SAME[self.same_number[row]], left[self.left[row]], arrived[self.arrived[row]])
+
+
+#: What a code of `EndsOfMany.same_number` stands for.
+_SAME = (False, True, None)
+
+
+def ends_of(left: Summaries, came: Summaries, direction: Direction) -> EndsOfMany:
     """The ends of a direction in many connections, by the captures at its senders and at its receivers."""
     number, there = (side.of_flow(direction, "initial_sequence_number") for side in (left, came))
-    is_known = are_known(number, there).tolist()
-    options = [_options(side, direction) for side in (left, came)]
-    for known, same, one, two in zip(is_known, (number == there).tolist(), *options, strict=True):
-        yield Ends(same if known else None, one, two)
+    same = np.where(are_known(number, there), (number == there).astype(np.int64), _SAME.index(None))
+    (codes, options), (codes_there, options_there) = (_options(side, direction) for side in (left, came))
+    return EndsOfMany(same, codes, codes_there, (options, options_there))
 
 
-def _options(side: Summaries, direction: Direction) -> list[SynOptions | None]:
-    captured = side.are_of_flow(direction, "options_captured").tolist()
-    return [
-        read_options(octets) if whole else None
-        for octets, whole in zip(side.syn_options(direction), captured, strict=True)
-    ]
+def _options(side: Summaries, direction: Direction) -> tuple[Int64Array, list[SynOptions | None]]:
+    """Options as places in a list."""
+    codes, distinct = _core.coded_options(side.syn_options(direction), BLANKED_BYTES)
+    captured = side.are_of_flow(direction, "options_captured")
+    return np.where(captured, codes, len(distinct)), [*map(read_options, distinct), None]
 
 
 def passed(ends: Ends, counts: Counts, has_ip_ids: bool, *, swapped: bool) -> Passed:
@@ -106,32 +122,14 @@ def passed(ends: Ends, counts: Counts, has_ip_ids: bool, *, swapped: bool) -> Pa
     )
 
 
+@lru_cache(_REMEMBERED)
 def read_options(octets: bytes) -> SynOptions | None:
     """A SYN's options, an option that is repeated by its last copy.
 
     `None` where the last one is not whole, or where one was overwritten with padding, as firewalls and tools that make
     captures anonymous do.
     """
-    return None if _BLANKED in octets else _without_padding(_without_stamps(octets))
-
-
-def _without_stamps(octets: bytes) -> bytes:
-    """Options with a timestamp of zeros, by which nearly all SYNs of a host differ."""
-    at = octets.find(_STAMPED)
-    if at < 0 or not _ends_with_an_option(octets[:at]):
-        return octets
-    return octets[: at + 2] + _NO_STAMPS[: len(octets) - at - 2] + octets[at + 10 :]
-
-
-@lru_cache(_REMEMBERED)
-def _ends_with_an_option(octets: bytes) -> bool:
-    """Whether the last option is whole, so that another one may follow (or nothing that counts)."""
-    return parse_options(octets) is not None
-
-
-@lru_cache(_REMEMBERED)
-def _without_padding(octets: bytes) -> SynOptions | None:
-    options = parse_options(octets)
+    options = None if _BLANKED in octets else parse_options(octets)
     if options is None:
         return None
     last = dict(options)

@@ -18,6 +18,7 @@ from detector.shown.telling_packets.exchanges import (
 from detector.shown.telling_packets.naming import Asked, PacketNames, was_judged_as_seen
 from detector.shown.telling_packets.observing import Connections, Observed
 from detector.shown.telling_packets.references import fastest_references
+from detector.shown.telling_packets.telling import READ_FIGURES
 from pepscope.captures.capture import Capture
 from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.results.attention import ATTENTION
@@ -100,8 +101,9 @@ class _Naming:
         others = [*filter(frozenset(missing).difference(alike).__contains__, missing)]
         if not others:
             return  # loading packets imports all methods
-        for place, observed in zip(others, self._connections.observed(others), strict=True):
-            self._add(place, observed)
+        told = self._results.unworded_evidence(np.array(others, np.int64), READ_FIGURES)
+        for place, observed, evidence in zip(others, self._connections.observed(others), told, strict=True):
+            self._add(place, observed, evidence)
 
     def _is_shown_by_exchanges(self, place: int) -> bool:
         """Whether exchanges alone show what was found on a connection, of which one capture is enough."""
@@ -129,15 +131,16 @@ class _Naming:
         if known is not None:
             return known
         (observed,) = self._connections.observed([place])
-        return self._add(place, observed)
+        (evidence,) = self._results.unworded_evidence(np.array([place]), READ_FIGURES)
+        return self._add(place, observed, evidence)
 
-    def _add(self, place: int, observed: Observed) -> PairPackets | None:
+    def _add(self, place: int, observed: Observed, evidence: Sequence[Evidence]) -> PairPackets | None:
         # A capture between the ends has evidence for either side, the client's first.
         by_exchanges = partial(self._by_exchanges, place, observed, iter(self._sides))
         others = dict.fromkeys(BY_EXCHANGES, by_exchanges)
         if not was_judged_as_seen(self._results.vantages(place), observed):
             return None
-        asked = Asked(self._results.unworded_evidence(place), observed, others)
+        asked = Asked(evidence, observed, others)
         (made,) = self._names.named([asked], self._moments)
         self._results.add_packets(place, made)
         return made

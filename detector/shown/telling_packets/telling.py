@@ -30,8 +30,12 @@ class Telling(Struct, frozen=True):
     shows: str
 
 
+#: The figures of a finding that pointers read.
+READ_FIGURES = frozenset({"direction", "from_byte"})
+
+
 class Scene(Struct, frozen=True):
-    """A finding on a connection, with all that is known of the connection.
+    """A finding on a connection, with all that is known of the connection. Of its figures `READ_FIGURES` are there.
 
     `captures` are those of the detection by their paths; `most` is how many moments to point to, each of which may take
     a packet at either vantage point.

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import numpy as np
+
 from detector.clocks.clock_relation import ClockRelation
 from detector.method import Observation
 from detector.shown.asked import AskedPackets
 from detector.shown.telling_packets.naming import Asked, PacketNames, was_judged_as_seen
 from detector.shown.telling_packets.observing import Observed
 from detector.shown.telling_packets.results import BY_EXCHANGES, can_be_named
+from detector.shown.telling_packets.telling import READ_FIGURES
 from detector.verdict.together import Loaded
 from pepscope.captures.capture import Capture
 from pepscope.captures.packets import Int64Array
@@ -44,19 +47,23 @@ class NamedWhileJudging:
         """
         if not self._connections:
             return
-        asked: list[tuple[int, Asked]] = []
+        chosen: list[tuple[int, Loaded]] = []
         for each, row, place in zip(loaded, rows.tolist(), places, strict=True):
             rank = ATTENTION[table.verdict(row)]
             before = sum(self._judged[: rank + 1])
             self._judged[rank] += 1
             if before < self._connections and (place < self._connections or rank < _LAST):
-                evidence, examined = table.unworded_evidence(row), each.observation
-                if any(item.method in BY_EXCHANGES for item in evidence):
-                    continue  # groups say from which side
-                seen = Observation(each.pair, place=examined.place)
-                observed = Observed(examined, seen, partial(_clock, examined))
-                if was_judged_as_seen(table.vantages(row), observed):
-                    asked.append((row, Asked(evidence, observed)))
+                chosen.append((row, each))
+        told = table.unworded_evidence(np.array([row for row, _ in chosen], np.int64), READ_FIGURES)
+        asked: list[tuple[int, Asked]] = []
+        for (row, each), evidence in zip(chosen, told, strict=True):
+            if any(item.method in BY_EXCHANGES for item in evidence):
+                continue  # groups say from which side
+            examined = each.observation
+            seen = Observation(each.pair, place=examined.place)
+            observed = Observed(examined, seen, partial(_clock, examined))
+            if was_judged_as_seen(table.vantages(row), observed):
+                asked.append((row, Asked(evidence, observed)))
         named = self._names.named([each for _, each in asked], self._moments)
         for (row, _), packets in zip(asked, named, strict=True):
             table.add_packets(row, packets)

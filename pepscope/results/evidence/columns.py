@@ -117,9 +117,9 @@ class Form:
         words = [wording(figures.of(row)) for row in range(count)]
         return [each.summary for each in words], [each.caveats for each in words]
 
-    def unworded(self, strength: float, values: Sequence[Any]) -> Evidence:
-        """The piece of evidence on one connection, without what is said of it."""
-        return Evidence(self.method, self.outcome, self.finding, strength, "", self.numbers(values))
+    def unworded(self, strength: float, numbers: Mapping[str, Number]) -> Evidence:
+        """The piece of evidence on one connection with these figures, without what is said of it."""
+        return Evidence(self.method, self.outcome, self.finding, strength, "", numbers)
 
     def evidence(self, strength: float, values: Sequence[Any]) -> Evidence:
         """The piece of evidence on one connection."""

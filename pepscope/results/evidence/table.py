@@ -147,10 +147,28 @@ class EvidenceTable:
             for form, strength, values in zip(self.forms(row), self.strengths(row), self._values(row), strict=True)
         )
 
-    def unworded(self, row: int) -> list[Evidence]:
-        """What was found on a connection, without sentences and caveats."""
-        read = zip(self.forms(row), self.strengths(row), self._values(row), strict=True)
-        return [form.unworded(strength, values) for form, strength, values in read]
+    def unworded(self, rows: Int64Array, names: frozenset[str]) -> list[list[Evidence]]:
+        """What was found on some connections, without sentences and caveats, and of figures those of these names."""
+        self._pack()
+        of_rows = np.searchsorted(np.asarray(self._packed_until), rows, side="right")
+        made: list[list[Evidence]] = [[] for _ in rows]
+        for block in np.unique(of_rows).tolist():
+            ends, parts = self.parts(block)
+            owner = np.full(len(ends) - 1, -1)
+            asked = np.flatnonzero(of_rows == block)
+            owner[rows[asked] - self.begin(block)] = asked
+            of_pieces = np.repeat(owner, np.diff(ends))
+            for part in parts:  # in the order of the pieces of each connection
+                figures = [
+                    (name, column)
+                    for name, column in zip(part.form.names, part.form.figures(part.columns), strict=True)
+                    if name in names
+                ]
+                owners = of_pieces[part.places]
+                for at in np.flatnonzero(owners >= 0).tolist():
+                    numbers = {name: column[at] for name, column in figures}
+                    made[owners[at]].append(part.form.unworded(part.strengths[at], numbers))
+        return made
 
     def item(self, row: int, place: int) -> Evidence:
         """One piece of what was found on a connection."""

@@ -20,7 +20,7 @@ _RUNS = ["reg_dl_par20", "prx_ngx_par6", "reg_bidir", "reg_dl_abort", "reg_dl_cd
 
 def pairs_of(name: str, clocks: ClockMode) -> list[Pair]:
     captures = [open_capture(CORPUS / f"{name}.{place}.pcap.gz") for place in ("srv", "mob")]
-    paired = pair_captures(*captures, DetectOptions(clocks=clocks))
+    paired = pair_captures(captures[0], captures[1], DetectOptions(clocks=clocks))
     pairs = paired.pairs(paired.matches)
     return [*pairs, replace(pairs[0], server_side=None), replace(pairs[0], alignment={})]
 

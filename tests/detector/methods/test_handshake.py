@@ -15,6 +15,7 @@ from detector.methods.handshake import METHOD
 from detector.methods.handshake.changes import PRIOR, TABLE, changes, relay_nats
 from detector.methods.handshake.examination import DECISIVE_NATS
 from detector.methods.handshake.opening import (
+    BLANKED_BYTES,
     MAXIMUM_SEGMENT_SIZE,
     WINDOW_SCALE,
     SynOptions,
@@ -246,6 +247,27 @@ def test_options_are_parsed_or_found_broken(octets):
         assert read.window_scale == (scales[-1] if scales else None)
 
 
+options = st.lists(
+    st.one_of(
+        st.binary(min_size=8, max_size=8).map(lambda stamps: b"\x08\x0a" + stamps),
+        st.sampled_from([b"\1", b"\1\1\1\1", b"\0", b"\2\4\x05\xb4", b"\3\3\7", b"\3\5\x08\x0a\7"]),
+        st.sampled_from([b"\4\2", b"\x08\x0a\1"]),
+    ),
+    max_size=6,
+).map(b"".join)
+
+
+@given(st.lists(options))
+def test_options_that_differ_by_timestamps_alone_are_read_once(octets):
+    codes, distinct = _core.coded_options(octets, BLANKED_BYTES)
+    assert len(set(distinct)) == len(distinct)
+    assert [read_options(distinct[code]) for code in codes] == [read_options(each) for each in octets]
+    for each, code in zip(octets, codes, strict=True):
+        assert len(distinct[code]) == len(each)
+    stamped = [b"\2\4\x05\xb4\x08\x0a" + bytes(7) + bytes([number + 2]) for number in range(3)]
+    assert _core.coded_options(stamped, BLANKED_BYTES)[0].tolist() == [0, 0, 0]
+
+
 def test_the_handshakes_segments_are_read_as_the_wire_had_them(tmp_path):
     pair = paired(tmp_path, talk(PHONE, SERVER), talk(PHONE, SERVER, at_server=True))
     assert pair.client_side is not None
@@ -272,7 +294,7 @@ def test_what_passed_is_what_each_capture_shows(run, change):
             assert (left is not None, came is not None) == (seen["copies_left"] > 0, seen["copies_arrived"] > 0)
             if left is None or came is None:
                 continue
-            (ends,) = ends_of(Summaries([emitter]), Summaries([arriver]), direction)
+            ends = ends_of(Summaries([emitter]), Summaries([arriver]), direction).at(0)
             assert read_passed(ends, seen, has_ip_ids, swapped=False) == passed(left, came)
             assert read_passed(ends, seen, has_ip_ids, swapped=True) == passed(came, left)
             assert (seen["window_left"], seen["window_arrived"]) == (min(left.windows), min(came.windows))

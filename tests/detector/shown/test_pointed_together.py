@@ -50,8 +50,8 @@ def test_acknowledgements_are_those_of_the_reference(shape, how, seed, direction
     )
     lines = clock.lines if related else None
     (found,) = _core.soonest_acknowledgements([sender], [receiver], [direction], [shift], [lines], [5e5], most)
-    origins = [int(each.time_ns[0]) if len(each) else 0 for each in (sender, receiver)]
-    axis = SenderAxis(direction, *origins, clock if related else None, 5e5)
+    origin_ns, start_ns = (int(each.time_ns[0]) if len(each) else 0 for each in (sender, receiver))
+    axis = SenderAxis(direction, origin_ns, start_ns, clock if related else None, 5e5)
     held = acknowledgements._Held(direction, vantage(sender), vantage(receiver), shift, axis)
     wanted = [
         (held.rows[place], held.acknowledged[place], held.early_s[place], held.pointed(place, "", "")[1:])
@@ -98,7 +98,7 @@ def test_of_many_segments_some_are_compared_that_are_spread_over_all(shape, how,
 @pytest.mark.parametrize("name", ["reg_dl_par20", "prx_ngx_par6", "reg_bidir"])
 def test_connections_are_pointed_to_together_as_one_by_one(name: str) -> None:
     captures = [open_capture(CORPUS / f"{name}.{place}.pcap.gz") for place in ("srv", "mob")]
-    paired = pair_captures(*captures)
+    paired = pair_captures(captures[0], captures[1])
     observations = [Observation(pair) for pair in paired.pairs(paired.matches)]
     clocks = Context(observations).clocks
     by_path = {capture.path: capture for capture in captures}
