@@ -72,3 +72,32 @@ def test_columns_are_worded_as_each_connection_would_be(rows: list[tuple[int, in
             item.numbers,
             item.caveats,
         )
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 3), st.text(max_size=2)), max_size=3), max_size=9), st.booleans())
+def test_evidence_without_words_has_the_figures_that_are_asked_for(
+    connections: list[list[tuple[int, str]]], is_read_at_once: bool
+) -> None:
+    table = EvidenceTable()
+    rows = np.arange(len(connections))
+    for number in range(3):
+        chosen = np.array([row for row, each in enumerate(connections) if number < len(each)], np.int64)
+        if number == 0:
+            parts = []
+        sizes, names = ([connections[row][number][place] for row in chosen.tolist()] for place in (0, 1))
+        figures = [Figure("bytes", sizes), Figure("of", names)]
+        parts += [
+            part.at(chosen)
+            for part in evidence_columns(
+                f"method {number}", Kind.SHORT, np.arange(len(chosen)), np.zeros(len(chosen)), figures, worded
+            )
+        ]
+    table.append_columns(len(connections), parts)
+    if not is_read_at_once:
+        joined = EvidenceTable()
+        joined.extend(table)
+        table = joined
+    found = table.unworded(rows[::-1], frozenset({"of"}))
+    assert [[(item.method, item.numbers) for item in of_row] for of_row in found] == [
+        [(f"method {number}", {"of": name}) for number, (_, name) in enumerate(each)] for each in connections[::-1]
+    ]

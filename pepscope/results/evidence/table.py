@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -49,6 +49,10 @@ class Part(NamedTuple):
     columns: Sequence[Sequence[Any]]
 
 
+#: Rows of a block, and columns of what is kept of each.
+_Content = tuple[Int64Array | list[int], Sequence[Sequence[Any]]]
+
+
 class _Kept(NamedTuple):
     """What is kept of pieces of evidence of one form in a block: rows, and columns, the figures first."""
 
@@ -79,6 +83,8 @@ class EvidenceTable:
         self._numbers: dict[int, list[_Kept]] = {}  # blocks of numbers alone, which are not packed
         self._packed_until = array("q")  # the row after the last one of each of these
         self._unpacked: dict[int, list[list[Any]]] = {}  # the blocks that were asked for last
+        #: The block that was added last as it was: what was judged together is read before more is added.
+        self._as_added: tuple[int, list[_Content]] | None = None
 
     def append(self, evidence: Sequence[Evidence]) -> None:
         """Add what was found on one more connection."""
@@ -113,12 +119,15 @@ class EvidenceTable:
             self._numbers[len(self._packed)] = block
             self._packed.append(b"")
         else:
-            self._packed.append(zlib.compress(_PACKER.encode([part.listed() for part in block]), 1))
+            listed = [part.listed() for part in block]
+            self._as_added = len(self._packed), listed
+            self._packed.append(zlib.compress(_PACKER.encode(listed), 1))
 
     def extend(self, other: EvidenceTable) -> None:
         """Add the connections of another table."""
         self._pack()
         other._pack()
+        self._as_added = None
         row, base = len(self._ends) - 1, len(self._form)
         forms = np.array(
             [
@@ -153,7 +162,7 @@ class EvidenceTable:
         of_rows = np.searchsorted(np.asarray(self._packed_until), rows, side="right")
         made: list[list[Evidence]] = [[] for _ in rows]
         for block in np.unique(of_rows).tolist():
-            ends, parts = self.parts(block)
+            ends, parts = self._parts(block, self._added(block))
             owner = np.full(len(ends) - 1, -1)
             asked = np.flatnonzero(of_rows == block)
             owner[rows[asked] - self.begin(block)] = asked
@@ -212,6 +221,14 @@ class EvidenceTable:
     def parts(self, block: int, *, as_arrays: bool = False) -> tuple[Int64Array, list[Part]]:
         """Where the pieces on each connection of a block begin, the first at 0, and where the last ones end; and the
         pieces, form by form. Columns may be arrays where they are asked for so: NaN is a figure that is not known."""
+        numbers = self._numbers.get(block)
+        of_block = self._content(block) if numbers is None or not as_arrays else [each[:2] for each in numbers]
+        return self._parts(block, of_block, as_arrays=as_arrays)
+
+    def _parts(
+        self, block: int, content: Iterable[_Content], *, as_arrays: bool = False
+    ) -> tuple[Int64Array, list[Part]]:
+        """`parts` of a block whose content is known."""
         begin = self.begin(block)
         ends = np.array(self._ends[begin : self._packed_until[block] + 1])
         base = int(ends[0])
@@ -219,15 +236,18 @@ class EvidenceTable:
         next_places = ends[:-1].copy()
         strengths, forms = (np.asarray(column[base : base + int(ends[-1])]) for column in (self._strength, self._form))
         made = []
-        numbers = self._numbers.get(block)
-        of_block = self._content(block) if numbers is None or not as_arrays else [each[:2] for each in numbers]
-        for rows, columns in of_block:
+        for rows, columns in content:
             places = next_places[rows]
             next_places[rows] += 1
             form = self._forms[forms[places[0]]]
             firm = strengths[places] if as_arrays else strengths[places].tolist()
             made.append(Part(places, form, firm, columns))
         return ends, made
+
+    def _added(self, block: int) -> Iterable[_Content]:
+        """The content of a block, as it was added where it was added last: the figures of methods as they gave them."""
+        number, content = self._as_added or (None, [])
+        return content if number == block else self._content(block)
 
     def forms(self, row: int) -> list[Form]:
         """What was found on a connection, without strength and figures."""
