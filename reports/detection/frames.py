@@ -12,7 +12,7 @@ import numpy as np
 
 from pepscope.extras import needed
 from pepscope.results.arrow import number_array, text_array
-from pepscope.results.encoding.pairs import packet_documents
+from pepscope.results.encoding.packets import packet_documents
 from pepscope.results.frames import (
     Column,
     arrow_table,

@@ -100,8 +100,13 @@ def _reading(capture: str) -> str | None:
 
 def locators(packets: Sequence[EvidencePacket]) -> list[Locator]:
     """How the packets that show a finding are found again, capture by capture."""
-    captures = dict.fromkeys(packet.capture for packet in packets)
-    return [
-        locator(capture, frames_filter(packet.frame for packet in packets if packet.capture == capture))
-        for capture in captures
-    ]
+    frames: dict[str, list[int]] = {}
+    for packet in packets:
+        frames.setdefault(packet.capture, []).append(packet.frame)
+    return [_frames_locator(capture, frames_filter(of_capture)) for capture, of_capture in frames.items()]
+
+
+def _frames_locator(capture: str, display_filter: str) -> Locator:
+    """`locator` of a filter that names frames, in which a shell finds nothing to quote but its brackets and spaces."""
+    reading = _reading(capture)
+    return Locator(capture, display_filter, None if reading is None else f"{reading} -Y '{display_filter}'")

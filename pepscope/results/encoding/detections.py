@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pepscope.captures.provenance import time_text, tool_document
-from pepscope.results.encoding.pairs import PairDocuments, PairTexts, packets_document
+from pepscope.results.encoding.packets import packets_document
+from pepscope.results.encoding.pairs import PairDocuments, PairTexts
 from pepscope.results.encoding.templates import Layout, finite, plain_document
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED

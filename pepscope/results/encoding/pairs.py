@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pepscope._core import time_texts
-from pepscope.captures.files.named_packets import EvidencePacket, connection_filters, locators
-from pepscope.captures.provenance import time_text
-from pepscope.results.encoding.pieces import UNNAMED, PieceTexts, piece_documents
+from pepscope.captures.files.named_packets import connection_filters
+from pepscope.results.encoding.packets import PacketTexts, packets_document
+from pepscope.results.encoding.pieces import PieceTexts, piece_documents
 from pepscope.results.encoding.templates import VALUE, Column, Layout, Template, filled, listed
 from pepscope.results.evidence.columns import Int64Array
 from pepscope.results.evidence.named import PairPackets
@@ -176,6 +176,7 @@ class PairTexts:
         self._are_lines = are_lines
         self._place_of_row = _places_of_rows(table.rows) if are_lines else None
         self._pieces = PieceTexts(layout, level + 2)
+        self._packets = PacketTexts(layout, level + 2)
         self._heads: dict[Shape, Template] = {}
         self._made: dict[int, tuple[bytes, list[int]]] = {}
         within, inside = layout.line(level + 1), layout.line(level + 2)
@@ -249,11 +250,13 @@ class PairTexts:
 
     def _named(self, packets: Mapping[int, PairPackets], ends: Int64Array) -> dict[int, bytes]:
         """The members that name packets of those pieces of evidence that have any."""
-        return {
-            int(ends[place]) + number: self._pieces.members(packets_document(shown))
+        pieces = [
+            (int(ends[place]) + number, shown)
             for place, named in packets.items()
             for number, shown in enumerate(named.evidence)
-        }
+        ]
+        members = self._packets.of([shown for _, shown in pieces])
+        return {place: text for (place, _), text in zip(pieces, members, strict=True)}
 
     def _head(self, shape: Shape) -> Template:
         if shape not in self._heads:
@@ -291,29 +294,3 @@ def _order(
     order[np.repeat(first, counts) + 2 + 2 * number] = piece_shapes
     order[last[counts > 0] - 1] = behind
     return order, last
-
-
-def packets_document(packets: Sequence[EvidencePacket] | None) -> dict[str, Any]:
-    """The packets that show a finding as `detect-2` writes them, and how they are found again."""
-    if packets is None:
-        return UNNAMED
-    return {
-        "packets": packet_documents(packets),
-        "find": [
-            {"capture": each.capture, "display_filter": each.display_filter, "tshark": each.tshark}
-            for each in locators(packets)
-        ],
-    }
-
-
-def packet_documents(packets: Sequence[EvidencePacket]) -> list[dict[str, Any]]:
-    """The packets that show a finding as `detect-2` writes them."""
-    return [
-        {
-            "capture": packet.capture,
-            "frame": packet.frame,
-            "time": time_text(packet.time_ns),
-            "shows": packet.shows,
-        }
-        for packet in packets
-    ]

@@ -119,7 +119,7 @@ class EvidenceTable:
             self._numbers[len(self._packed)] = block
             self._packed.append(b"")
         else:
-            listed = [part.listed() for part in block]
+            listed: list[_Content] = [part.listed() for part in block]
             self._as_added = len(self._packed), listed
             self._packed.append(zlib.compress(_PACKER.encode(listed), 1))
 
