@@ -12,6 +12,8 @@ import numpy as np
 
 from pepscope.extras import needed
 from pepscope.results.arrow import number_array, text_array
+from pepscope.results.encoding.comma_separated import write_rows
+from pepscope.results.encoding.evidence_rows import evidence_pieces
 from pepscope.results.encoding.packets import packet_documents
 from pepscope.results.frames import (
     Column,
@@ -23,8 +25,6 @@ from pepscope.results.frames import (
 )
 from pepscope.results.pair_table import PairTable
 from pepscope.whole_file import STANDARD_OUTPUT, output_file
-from reports.detection.comma_separated import write_rows
-from reports.detection.evidence_rows import evidence_pieces
 from reports.errors import cannot_write
 
 if TYPE_CHECKING:

@@ -6,11 +6,12 @@ import csv
 import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import IO, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from pepscope.results.frames import Column
+if TYPE_CHECKING:
+    from pepscope.results.frames import Column
 
 
 def write_rows(stream: TextIO | IO[bytes], pieces: Iterable[Mapping[str, Column]]) -> None:
