@@ -253,6 +253,7 @@ def detect(
         for name, is_given in of_two_ends.items():
             if is_given:
                 raise UsageError(f"{name} is for the captures of two ends, not for those of --one-vantage.")
+    gc.set_threshold(_GARBAGE_THRESHOLD)
     # Judging multiplies no matrices, but OpenBLAS starts a thread for each processor, which looks for work for 25 ms.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from detector.detection import detect as run
@@ -261,12 +262,13 @@ def detect(
     from pepscope.captures.warnings import temporary_files_note
     from pepscope.command_line.progress import Progress
 
+    gc.freeze()  # these modules stay, too
+
     if jobs is None and len(captures) == 2 and not one_vantage:
         from detector.verdict.parts import usable_processors
 
         jobs = usable_processors()
     connections = () if connection is None else (connection,)
-    gc.set_threshold(_GARBAGE_THRESHOLD)
     are_shown = any((json_to, jsonl_to, html_to, parquet_to, sarif_to))
     are_digested = any(files.values())  # the table alone states none
     asked_packets = AskedPackets(packets if are_shown else 0, packets_of)

@@ -265,6 +265,15 @@ impl Iterator for RecordReader<'_> {
         if let Some(words) = self.words.first_chunk::<RECORD_WORDS>() {
             return Some(self.read(words));
         }
+        self.next_of_last()
+    }
+}
+
+impl RecordReader<'_> {
+    /// The next row where fewer words are left than the longest record has.
+    #[cold]
+    #[inline(never)]
+    fn next_of_last(&mut self) -> Option<Row> {
         if self.words.is_empty() {
             return None;
         }
@@ -272,10 +281,8 @@ impl Iterator for RecordReader<'_> {
         words[..self.words.len()].copy_from_slice(self.words);
         Some(self.read(&words))
     }
-}
 
-impl RecordReader<'_> {
-    #[inline]
+    #[inline(always)]
     fn read(&mut self, words: &[u32; RECORD_WORDS]) -> Row {
         use present::*;
         let head = words[0];

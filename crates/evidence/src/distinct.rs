@@ -3,7 +3,8 @@
 /// The values that occur, ascending, each once.
 pub(crate) fn distinct(mut values: Vec<i64>) -> Vec<i64> {
     values.dedup();
-    values.sort_unstable();
+    // A few ascending runs, as of two lists behind each other, are merged by a stable sort.
+    values.sort();
     values.dedup();
     values
 }

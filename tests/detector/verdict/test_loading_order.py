@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from detector.detection import detect
 from detector.pairing.match import Ground, Match
 from detector.verdict import loading_order as module
-from detector.verdict.loading_order import loading_order
+from detector.verdict.loading_order import MOST_PACKETS_TOGETHER, WORK_BYTES_PER_PACKET, loading_order
+from detector.verdict.together import PACKETS_TOGETHER
 from pepscope.captures.capture import Capture
 from tests.detector.corpus import CORPUS
 
@@ -126,3 +127,15 @@ def test_several_processes_load_partitions_of_their_own(monkeypatch: pytest.Monk
     assert one == two
     assert one["pairs"] == whole.to_dict()["pairs"]
     assert all(result.temporary_bytes.read > result.temporary_bytes.written > 0 for result in results)
+
+
+def test_the_memory_for_the_work_bounds_what_is_judged_together() -> None:
+    def together(packets: int | None, jobs: int = 1) -> int:
+        captures = [Partitioned([0], 1, 1), Partitioned([0], 1, 1)]
+        work_bytes = None if packets is None else packets * WORK_BYTES_PER_PACKET
+        return loading_order(captures, [Match(0, 0, Ground.END_POINTS)], jobs, work_bytes).packets_together
+
+    assert together(None) == MOST_PACKETS_TOGETHER == together(10 * MOST_PACKETS_TOGETHER)
+    assert together(2 * PACKETS_TOGETHER) == 2 * PACKETS_TOGETHER
+    assert together(3 * PACKETS_TOGETHER, jobs=2) == 3 * PACKETS_TOGETHER // 2
+    assert together(10) == PACKETS_TOGETHER

@@ -32,17 +32,45 @@ impl ClockLines<'_> {
     /// since the drift over it is small.
     pub fn other_clock_ns(&self, time_ns: i64, from_client: bool) -> i64 {
         if from_client {
-            return time_ns.wrapping_add(self.server_minus_client_ns(time_ns).round_ties_even() as i64);
+            return time_ns.wrapping_add(whole(self.server_minus_client_ns(time_ns)));
         }
         let offset_ns = self.0.first().map_or(0.0, |line| line.offset_ns);
-        let client_ns = time_ns.wrapping_sub(offset_ns.round_ties_even() as i64);
-        time_ns.wrapping_sub(self.server_minus_client_ns(client_ns).round_ties_even() as i64)
+        let client_ns = time_ns.wrapping_sub(whole(offset_ns));
+        time_ns.wrapping_sub(whole(self.server_minus_client_ns(client_ns)))
+    }
+}
+
+/// The nearest whole number, of two the even one. Where the processor's own rounding must not be taken for granted,
+/// `round_ties_even` calls a function; adding a number rounds to its last place.
+fn whole(number: f64) -> i64 {
+    /// From here on the last place of a number is one.
+    const WHOLE: f64 = (1_u64 << 52) as f64;
+    /// The numbers beside the sum are in that range for all that are smaller.
+    const MOST: f64 = (1_u64 << 51) as f64;
+    if number.abs() < MOST {
+        ((number + 1.5 * WHOLE) - 1.5 * WHOLE) as i64
+    } else {
+        number.round_ties_even() as i64
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn whole_numbers_are_the_nearest(number in prop_oneof![any::<f64>(), -1e16..1e16, -9.0..9.0]) {
+            prop_assert_eq!(whole(number), number.round_ties_even() as i64);
+        }
+
+        #[test]
+        fn of_two_nearest_the_even_one_counts(below in -(1_i64 << 51)..1 << 51) {
+            let number = below as f64 + 0.5;
+            prop_assert_eq!(whole(number), number.round_ties_even() as i64);
+        }
+    }
 
     #[test]
     fn a_line_holds_from_its_start_until_the_next() {

@@ -21,6 +21,7 @@ impl ByteRanges {
         }
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, start: i64, end: i64, time_ns: i64) {
         self.start.push(start);
         self.end.push(end);
@@ -46,6 +47,7 @@ pub struct AcknowledgementSteps {
 }
 
 impl DataRanges {
+    #[inline]
     fn add(&mut self, start: i64, payload_bytes: u32, time_ns: i64) {
         let end = start.saturating_add(i64::from(payload_bytes));
         let before = self.beyond.end.last().copied().unwrap_or(start);
@@ -59,6 +61,7 @@ impl DataRanges {
 }
 
 impl AcknowledgementSteps {
+    #[inline]
     fn add(&mut self, value: i64, time_ns: i64, is_plain: bool) {
         if value > self.value.last().copied().unwrap_or(NO_ACKNOWLEDGEMENT) {
             self.value.push(value);

@@ -35,7 +35,8 @@ pub fn shift_from_fields(emitted: &Flow, arrived: &Flow, fewest: usize) -> Optio
 /// The segments whose key no other has, in order of their keys.
 fn alone<'a>(segments: impl Iterator<Item = &'a Segment>, key: impl Fn(&Segment) -> Key) -> Vec<(Key, &'a Segment)> {
     let mut keyed: Vec<_> = segments.map(|segment| (key(segment), segment)).collect();
-    keyed.sort_unstable_by_key(|item| item.0);
+    // Mostly in order already, which a stable sort is quick at.
+    keyed.sort_by_key(|item| item.0);
     let runs = keyed.chunk_by(|a, b| a.0 == b.0);
     runs.filter(|run| run.len() == 1).map(|run| run[0]).collect()
 }

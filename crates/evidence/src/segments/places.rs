@@ -1,5 +1,6 @@
 //! Where pure acknowledgements stand at both ends of a flow, among the ends of the data that they could acknowledge.
 
+use crate::ascending::Ascending;
 use crate::distinct::{distinct, most_common};
 
 /// Ranges of a stream, ascending and disjoint, of which a capture missed the data: without their start, with their end.
@@ -87,8 +88,9 @@ pub fn count_positions(
     let strides: Vec<i64> = known.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
     let (common, _) = most_common(&strides);
     let mut counts = PositionCounts { emitted: known.len(), possible, arrived: asked.len(), ..Default::default() };
+    let mut places = Ascending::new(&known);
     for place in asked {
-        if let Ok(at) = known.binary_search(&place) {
+        if let Some(at) = places.last_of(place) {
             counts.hits += 1;
             counts.irregular += usize::from(at > 0 && strides[at - 1] != common);
         }
@@ -116,11 +118,12 @@ pub fn count_places(emitted: Vec<i64>, arrived: Vec<i64>, boundaries: &[i64], un
         _ => boundaries,
     };
     let mut counts = PlaceCounts::default();
+    let (mut left, mut came) = (Ascending::new(&left), Ascending::new(&came));
     for place in distinct([every.as_slice(), ends].concat()) {
         if unseen.holds(place) {
             continue;
         }
-        match (left.binary_search(&place).is_ok(), came.binary_search(&place).is_ok()) {
+        match (left.has(place), came.has(place)) {
             (true, true) => counts.both += 1,
             (true, false) => counts.emitted_only += 1,
             (false, true) => counts.arrived_only += 1,

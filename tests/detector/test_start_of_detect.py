@@ -1,0 +1,53 @@
+"""What `pepscope detect` imports and starts before it judges two captures."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+
+import pytest
+
+from tests.detector.corpus import CORPUS
+
+ENDS = [str(CORPUS / f"reg_bidir.{end}.pcap.gz") for end in ("srv", "mob")]
+
+#: Names of modules, then what the environment says of linear algebra; in place of the results.
+PROGRAM = """
+import os, sys
+from pepscope.cli import main
+sys.argv = ["pepscope", "detect", "--quiet", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print(" ".join(sys.modules))
+    print(os.environ["OPENBLAS_NUM_THREADS"])
+"""
+
+
+def modules_and_threads(*options: str, environment: Mapping[str, str] | None = None) -> tuple[set[str], str]:
+    inherited = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *options, *ENDS],
+        env={**inherited, **(environment or {})},
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    modules, threads = done.stdout.splitlines()
+    return set(modules.split()), threads
+
+
+def test_one_process_imports_nothing_that_others_or_plug_ins_need() -> None:
+    modules, threads = modules_and_threads("--jobs", "1")
+    assert "detector.verdict.judging" in modules
+    assert not modules & {"multiprocessing", "importlib.metadata", "detector.verdict.processes"}
+    assert threads == "1"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="one process judges where none can be forked")
+def test_several_processes_and_threads_are_had_for_the_asking() -> None:
+    modules, threads = modules_and_threads("--jobs", "2", environment={"OPENBLAS_NUM_THREADS": "2"})
+    assert "detector.verdict.processes" in modules
+    assert threads == "2"
