@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from detector.detection import detect
 from detector.method import Context, Findings, Method, Observation, compares_streams
 from detector.pair import Pair
-from detector.verdict import judging, together
+from detector.verdict import judging, loading_order
 from detector.verdict.judging import examine, judge_observations, judge_pair
 from pepscope.results.verdicts import Evidence
 from tests.detector.corpus import CORPUS, pairs
@@ -64,5 +64,5 @@ def test_results_do_not_depend_on_how_many_are_judged_together(
     paths = [str(CORPUS / f"{name}.pcap.gz") for name in names]
     at_once = detect(*paths)
     assert len(at_once.pairs) > 3
-    monkeypatch.setattr(together, "_PACKETS_TOGETHER", 1)
+    monkeypatch.setattr(loading_order, "MOST_PACKETS_TOGETHER", 1)
     assert detect(*paths) == at_once
