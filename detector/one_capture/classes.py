@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.one_capture.hypotheses import Posterior
 from detector.one_capture.likelihoods.timing_tables import Floats
@@ -25,8 +25,7 @@ class Explanation(IntEnum):
     LATE_OR_SPLIT = 6  # undecided between a split and hosts that are always late
 
 
-@dataclass(frozen=True, slots=True)
-class Classes:
+class Classes(Struct, frozen=True):
     """By pool: how probable a split of any place is, and what explains it."""
 
     split: Floats

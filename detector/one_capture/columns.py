@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pepscope.captures.capture import Capture
 from pepscope.captures.exchanges import Exchanges, RoundTripColumns
@@ -35,8 +36,7 @@ _NAMES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class VantageColumns:
+class VantageColumns(Struct, frozen=True, dict=True):
     """What the captures of one vantage point show; connections are counted through all of them.
 
     `columns` are some of those of `Capture.connection_columns`, `capture` the number of each connection's capture.
@@ -98,7 +98,7 @@ def selected(vantage: VantageColumns, rows: npt.NDArray[np.int64], references: n
     both = np.stack([2 * rows, 2 * rows + 1], axis=1).reshape(-1)  # rows of each connection's two directions
 
     def of(kind: Any, which: npt.NDArray[Any]) -> Any:
-        names = [field.name for field in fields(kind) if field.name != "round_trips"]
+        names = [name for name in kind.__struct_fields__ if name != "round_trips"]
         columns = {name: getattr(kind, name)[which] for name in names}
         columns["connection"] = numbers[columns["connection"]].astype(kind.connection.dtype)
         return columns
@@ -135,9 +135,9 @@ def _joined_exchanges(every: Sequence[Exchanges], starts: npt.NDArray[np.int64])
     every_round_trip = [_moved(each.round_trips, start) for each, start in zip(every, starts, strict=True)]
     round_trips = _joined(RoundTripColumns, every_round_trip)
     columns = {
-        field.name: np.concatenate([getattr(each, field.name) for each in moved])
-        for field in fields(Exchanges)
-        if field.name != "round_trips"
+        name: np.concatenate([getattr(each, name) for each in moved])
+        for name in Exchanges.__struct_fields__
+        if name != "round_trips"
     }
     return Exchanges(**columns, round_trips=round_trips)
 
@@ -150,4 +150,4 @@ def _moved(rows: Any, start: np.int64) -> Any:
 def _joined(kind: type[Any], every: Sequence[Any]) -> Any:
     if len(every) == 1:
         return every[0]
-    return kind(**{f.name: np.concatenate([getattr(each, f.name) for each in every]) for f in fields(kind)})
+    return kind(**{name: np.concatenate([getattr(each, name) for each in every]) for name in kind.__struct_fields__})

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.one_capture.classes import Explanation
 from detector.one_capture.columns import VantageColumns
@@ -97,8 +97,7 @@ def _parts(count: int) -> Iterator[slice]:
     return (slice(first, min(first + _TOGETHER, count)) for first in range(0, count, _TOGETHER))
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
+class _Judged(Struct, frozen=True):
     """Connections as both stretches show them: where both are judged the worse one decides.
 
     `verdict` are places in `_VERDICTS`; `reasons` those that are not what the evidence of the first side says; `told`
@@ -168,8 +167,7 @@ def _judged(sides: Sequence[JudgedSide], count: int) -> _Judged:
 _BADNESS = np.asarray([2 if each.is_split else each is Verdict.INCONCLUSIVE for each in _VERDICTS], np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class _OnSide:
+class _OnSide(Struct, frozen=True):
     """Connections as one side shows them, which their groups may know better."""
 
     connections: JudgedPools

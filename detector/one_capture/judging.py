@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.one_capture import pools
 from detector.one_capture.classes import OWN_SITE_S, Classes, Explanation, classes
@@ -40,8 +41,7 @@ _WHOLE = (Explanation.END_TO_END, Explanation.HANDSHAKES_ANSWERED)
 _PLACES = {Explanation.NETWORK: SplitPlace.NETWORK, Explanation.SITE: SplitPlace.SERVER}
 
 
-@dataclass(frozen=True)
-class JudgedPools:
+class JudgedPools(Struct, frozen=True, dict=True):
     """Pools of one sort with what explains each."""
 
     side: GroupSide
@@ -90,8 +90,7 @@ class JudgedPools:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedSide:
+class JudgedSide(Struct, frozen=True):
     """One judged side with its pools."""
 
     judgement: SideJudgement

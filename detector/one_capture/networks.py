@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.one_capture.members import Ints
 from detector.options import PREFIX_IPV4, PREFIX_IPV6
@@ -84,8 +84,7 @@ def _network(path: str, number: int, line: str) -> tuple[Network, str]:
         raise UsageError(f"{path}, line {number}: {error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """Groups and members of the connections of one side.
 
     By connection: `group` and `member`. By member, ascending in `member_group`: its group and the address of the far

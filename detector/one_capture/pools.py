@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
 from detector.one_capture.likelihoods.legs import common_leg_nats, leg_estimates
@@ -20,8 +19,7 @@ PEOPLE_S = 0.2
 _FAST = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class Pools:
+class Pools(Struct, frozen=True):
     """Figures by pool; times in seconds, NaN where nothing was measured.
 
     `dialogues` are the exchanges of TLS handshakes and line protocols. `fast_excess_s` is the 20 % quantile of what

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, structs
 
 from detector.one_capture.columns import VantageColumns
 from detector.one_capture.hypotheses import (
@@ -57,8 +58,7 @@ _LEAST_SHARE = 1e-300
 _MEMBERS_TOGETHER = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class SideJudgement:
+class SideJudgement(Struct, frozen=True):
     """Posteriors on one side; `groups` has an element a group and legs by member, `alone` one for each kind of
     connection: those of one member whose exchanges say the same. `connection_kind` is that of each connection."""
 
@@ -119,7 +119,7 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
     of_groups = shown.weighed(timing.member, every, where.member_group, groups, (end, split))
     if not at_client:
         of_groups = _by_other_ports(of_groups, answered, where, PRIORS[side])
-    shown = replace(shown, closes=no_closes())  # one close of one connection tells little
+    shown = structs.replace(shown, closes=no_closes())  # one close of one connection tells little
     alone, kind = shown.weighed_alone(timing.connection, where.member)
     return SideJudgement(
         side, vantage.servers, where, timing, variation_s, shown.reference.round_trip_s, split - end, of_stacks,
@@ -147,8 +147,7 @@ def _by_other_ports(groups: Posterior, answered: npt.NDArray[np.bool_], where: P
     return replace(groups, **scaled)
 
 
-@dataclass(frozen=True, slots=True)
-class _Units:
+class _Units(Struct, frozen=True):
     """What the exchanges of units say, kept once for all that say the same."""
 
     kinds: MemberNats
@@ -159,8 +158,7 @@ class _Units:
         return self.kinds.of(self.kind[units])
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
+class _Shown(Struct, frozen=True):
     """What a side shows of its members, to be weighed by group or by connection."""
 
     tables: TimingTables

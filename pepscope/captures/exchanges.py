@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any
 
 import numpy.typing as npt
+from msgspec import Struct
 
 from pepscope import _core
 from pepscope.captures.packets import (
@@ -48,8 +48,7 @@ class ExchangeKind(IntEnum):
 EXCHANGE_KINDS: tuple[str, ...] = _core.exchange_kinds()
 
 
-@dataclass(frozen=True, slots=True)
-class RoundTripColumns:
+class RoundTripColumns(Struct, frozen=True):
     """Transport round trips of each connection and direction of data; rows 2i and 2i + 1 are those of connection i, of
     its data up and down. -1 stands for what is not known.
 
@@ -80,8 +79,7 @@ class RoundTripColumns:
         return len(self.connection)
 
 
-@dataclass(frozen=True, slots=True)
-class Exchanges:
+class Exchanges(Struct, frozen=True):
     """Exchanges of all connections, by connection and in each by the time of the answer; one element an exchange.
 
     A question is a run of new bytes of one side that no data of the other interrupt; its answer begins with the other
@@ -137,6 +135,6 @@ def exchange_tables(
 
 
 #: Names of the columns of `RoundTripColumns`, in their order.
-ROUND_TRIP_COLUMNS = tuple(field.name for field in fields(RoundTripColumns))
+ROUND_TRIP_COLUMNS = RoundTripColumns.__struct_fields__
 #: Names of the columns of `Exchanges`, in their order.
-EXCHANGE_COLUMNS = tuple(field.name for field in fields(Exchanges) if field.name != "round_trips")
+EXCHANGE_COLUMNS = tuple(name for name in Exchanges.__struct_fields__ if name != "round_trips")

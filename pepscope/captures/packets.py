@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntFlag
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from pepscope._core import PacketColumns as PacketColumns
 from pepscope._core import PayloadSample as PayloadSample
@@ -59,8 +59,7 @@ class Mark(IntFlag):
     OPTIONS_TRUNCATED = 0x1000
 
 
-@dataclass(frozen=True, slots=True)
-class SackBlocks:
+class SackBlocks(Struct, frozen=True):
     """Selective acknowledgement blocks (RFC 2018) of one connection, in the order of their packets.
 
     Block i is in packet `packet[i]` (a row of the connection's `PacketColumns`) and reports the bytes [left, right) of

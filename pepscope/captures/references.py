@@ -8,11 +8,11 @@ compute, a QUIC handshake takes cryptography and datagrams of 1,200 bytes, and t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from pepscope.extras import needed
 
@@ -47,8 +47,7 @@ class ReferenceKind(IntEnum):
 TIED_KINDS = tuple(kind for kind in ReferenceKind if kind is not ReferenceKind.UDP_TURN)
 
 
-@dataclass(frozen=True, slots=True)
-class References:
+class References(Struct, frozen=True):
     """Round trips as columns of equal length, by the time of the request, as the capture point saw them.
 
     Of each host and kind at most 256 are kept, those whose rank is a multiple of a power of two: quantiles are those of
@@ -75,7 +74,7 @@ class References:
 
     def of(self, rows: npt.NDArray[np.intp] | BoolArray) -> References:
         """Those of some rows."""
-        return References(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+        return References(**{name: getattr(self, name)[rows] for name in self.__struct_fields__})
 
     def tied(self) -> References:
         """Those whose answer must be to that request, and to one datagram: no turns, nothing repeated."""
@@ -88,7 +87,7 @@ class References:
 
         from pepscope.captures.tables.connection_frame import address_texts
 
-        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        columns = {name: getattr(self, name) for name in self.__struct_fields__}
         columns["host_address"] = address_texts(self.host_address)
         columns["asking_address"] = address_texts(self.asking_address)
         titles = pd.Index([kind.title for kind in ReferenceKind])

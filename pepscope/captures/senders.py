@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     Float64Array = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Senders:
+class Senders(Struct, frozen=True):
     """Rows 2i and 2i + 1 are what the client and the server of connection i sent. -1 stands for what was not seen.
 
     Resets are left out, since anything in the network sends them in a host's name. *Later* packets are those without
@@ -54,8 +53,7 @@ class Senders:
         return len(self.connection)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadResponses:
+class LoadResponses(Struct, frozen=True):
     """How round trips and windows respond to the bytes in flight; rows 2i and 2i + 1: data up and down of connection i.
 
     A round trip is that of the last segment that an acknowledgement covers (Karn's rule, RFC 6298 section 3); its

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,7 +100,7 @@ def exchange_evidence_columns(
 #: What evidence on exchanges states, and what its sentences are made of: the fields of `PoolFigures`, and what explains
 #: the pool.
 _STATED = (*COUNTS, *TIMES, *SHARES)
-_POOL = tuple(f"pool_{name}" for name in (*(field.name for field in fields(PoolFigures)), "explanation"))
+_POOL = tuple(f"pool_{name}" for name in (*PoolFigures.__struct_fields__, "explanation"))
 _SIDES = tuple(GroupSide)
 
 
@@ -112,7 +111,7 @@ def _pool_words(numbers: Mapping[str, Any]) -> Words:
 
 def _pool_sentences(numbers: Mapping[str, Any]) -> tuple[list[str], list[tuple[str, ...]]]:
     side, *columns, explanation = [np.asarray(numbers[name]) for name in _POOL]
-    figures = dict(zip([field.name for field in fields(PoolFigures)][1:], columns, strict=True))
+    figures = dict(zip(PoolFigures.__struct_fields__[1:], columns, strict=True))
     said = [""] * len(explanation)
     for code in np.unique(side).tolist():
         rows = np.flatnonzero(side == code)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.one_capture.classes import Explanation
 from detector.one_capture.members import Ints
@@ -19,8 +19,7 @@ from pepscope.results.verdicts import GroupSide
 Columns = Mapping[str, npt.NDArray[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class PoolFigures:
+class PoolFigures(Struct, frozen=True):
     """One pool in figures, times in seconds and NaN where unknown; see `detector.one_capture.pools.Pools`."""
 
     side: GroupSide
@@ -94,7 +93,7 @@ _NOT_TIMED = -1
 
 def _one(figures: PoolFigures) -> Columns:
     """One pool as columns."""
-    names = [field.name for field in fields(PoolFigures)][1:]
+    names = PoolFigures.__struct_fields__[1:]
     return {name: np.asarray([getattr(figures, name)]) for name in names}
 
 

@@ -13,9 +13,8 @@ machine may also truly have many addresses (sites of one hoster), and hosts with
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from detector.clocks.host_clock import RATE_TOLERANCE, STRETCH_TICKS, TICK_RATES_HZ
 from detector.one_capture.members import Floats, Ints, quantiles
@@ -25,8 +24,7 @@ from pepscope.captures.senders import Senders
 _COUNTER = float(1 << 32)
 
 
-@dataclass(frozen=True, slots=True)
-class MemberClocks:
+class MemberClocks(Struct, frozen=True):
     """One element a member; NaN where its timestamps do not tell."""
 
     rate_hz: Floats  # nominal: one of those that stacks use
@@ -66,8 +64,7 @@ def _nominal(measured: Floats) -> Floats:
     return np.where(np.nanmin(np.nan_to_num(distance, nan=np.inf), axis=1) <= RATE_TOLERANCE, nearest, np.nan)
 
 
-@dataclass(frozen=True, slots=True)
-class SharedClocks:
+class SharedClocks(Struct, frozen=True):
     """By group: members whose clock is known, and how many of them share one at most (1 where each has its own)."""
 
     known: Ints

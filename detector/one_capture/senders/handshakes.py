@@ -19,10 +19,9 @@ changes hop limits too, but neither window nor round trip.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.one_capture.members import Floats, Ints, quantiles, seconds, shares
 from pepscope.captures.direction import Direction
@@ -30,8 +29,7 @@ from pepscope.captures.exchanges import RoundTripColumns
 from pepscope.captures.senders import Senders
 
 
-@dataclass(frozen=True, slots=True)
-class HandshakeSigns:
+class HandshakeSigns(Struct, frozen=True):
     """One element a connection; NaN stands for what was not seen."""
 
     hop_limit_step: Floats  # later packets' hop limit less the SYN's (SYN-ACK's)
@@ -58,8 +56,7 @@ def handshake_signs(senders: Senders, round_trips: RoundTripColumns, far: Direct
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MemberHandshakes:
+class MemberHandshakes(Struct, frozen=True):
     """One element a member; NaN where nothing was seen. Shares are of its connections."""
 
     moved_share: Floats  # the hop limit changes behind the handshake
@@ -83,8 +80,7 @@ def member_handshakes(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Ranges:
+class Ranges(Struct, frozen=True):
     """How far members of one group differ, largest less least, by group; NaN below two members (s)."""
 
     members: Ints  # of which both are known

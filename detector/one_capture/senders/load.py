@@ -18,9 +18,8 @@ towards the far host count: at the receiver's end of a capture, round trips are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from detector.one_capture.members import Floats, Ints, quantiles, seconds
 from pepscope.captures.direction import Direction
@@ -34,8 +33,7 @@ FEWEST_SAMPLES = 16
 _FLIGHT_RATIO = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class MemberLoad:
+class MemberLoad(Struct, frozen=True):
     """One element a member; NaN without a transfer that counts. Medians are over such transfers."""
 
     transfers: Ints  # with `FEWEST_SAMPLES`
@@ -78,8 +76,7 @@ def member_load(load: LoadResponses, near: Direction, member: Ints, members: int
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MemberVariation:
+class MemberVariation(Struct, frozen=True):
     """How much times vary, 90 % less 10 % quantile (s), by member; NaN where fewer than four are known.
 
     Radio, sharing and losses vary what crosses them. Where exchanges vary and the transport's round trips do not, the

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pkgutil import get_data
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.one_capture.members import Floats, Ints, codes, most_frequent
 from pepscope.captures.direction import Direction
@@ -67,8 +67,7 @@ def form_codes(senders: Senders, columns: Mapping[str, npt.NDArray[Any]], far: D
     return form
 
 
-@dataclass(frozen=True, slots=True)
-class GroupStacks:
+class GroupStacks(Struct, frozen=True):
     """By group: members whose SYN is known, their forms, hop limits and pairs of both, and log-likelihoods.
 
     `box_nats`: one box answers for all. `beside_nats`: hosts of their own in one place. `apart_nats`: hosts of their
@@ -121,8 +120,7 @@ def _distinct(group: Ints, values: Sequence[Ints], groups: int) -> Ints:
     return np.bincount(rows[0], minlength=groups)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownStack:
+class KnownStack(Struct, frozen=True):
     """What the SYNs of some systems look like; see `stacks.json`."""
 
     systems: frozenset[str]

@@ -7,11 +7,11 @@ is made when it is read: the finding has a `Wording`, a function of the figures 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from pepscope.results.verdicts import Evidence, FloatArray, Number, Outcome
 
@@ -60,8 +60,7 @@ class _Figures(Mapping[str, Any]):
         return len(self._columns)
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """What pieces of evidence of one finding have in common, whichever connection they are on.
 
     The sentence is `summary` where all have the same, or what `wording` makes; without either each has one of its own.
@@ -128,8 +127,7 @@ class Form:
         return Evidence(self.method, self.outcome, self.finding, strength, words.summary, numbers, words.caveats)
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceColumns:
+class EvidenceColumns(Struct, frozen=True):
     """Evidence of one form: rows are connections by their place among those that were examined together, ascending.
 
     `values` are columns: sentences where each has its own, figures in the order of the form's names, and what is kept

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from pepscope.results.evidence.columns import BoolArray, Form, Int64Array
 from pepscope.results.verdicts import FloatArray
 
 
-@dataclass(frozen=True, slots=True)
-class Pieces:
+class Pieces(Struct, frozen=True):
     """Pieces of evidence as columns of one length, in the order of the connections.
 
     `owner` is the place of the connection among those asked for, `number` that of the piece among the connection's,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
 
 import numpy as np
+from msgspec import Struct
 
 from pepscope.results.evidence.columns import Int64Array
 from pepscope.results.evidence.growing import CodedColumn, Repeated, TextColumn
@@ -23,8 +23,7 @@ OWN = -1
 UNKNOWN_TIME = -1
 
 
-@dataclass(frozen=True, slots=True)
-class VantageRows:
+class VantageRows(Struct, frozen=True):
     """Where many connections were seen; `capture` and `transport` may be None, and then there is nothing else."""
 
     capture: Sequence[str | None]
@@ -94,8 +93,7 @@ class VantageColumns:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class PairColumns:
+class PairColumns(Struct, frozen=True):
     """What a table of pairs keeps, a row a connection in the order of judging."""
 
     vantages: tuple[VantageColumns, VantageColumns]
@@ -155,8 +153,8 @@ class PairColumns:
 
     def extend(self, other: PairColumns) -> None:
         """Add the rows of other columns."""
-        for field in fields(self):
-            mine, added = getattr(self, field.name), getattr(other, field.name)
+        for name in self.__struct_fields__:
+            mine, added = getattr(self, name), getattr(other, name)
             if isinstance(mine, tuple):
                 for column, rows in zip(mine, added, strict=True):
                     column.extend(rows)
@@ -164,8 +162,7 @@ class PairColumns:
                 mine.extend(added)
 
 
-@dataclass(frozen=True, slots=True)
-class PairRows:
+class PairRows(Struct, frozen=True):
     """Pairs as columns of one length.
 
     The reason of a pair is what the piece `reason_item` of its evidence says, then its text in `texts`, if any, and

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from pepscope.results.evidence.columns import BoolArray, Int64Array
 from pepscope.results.verdicts import FloatArray, Stretch
@@ -35,8 +35,7 @@ STRETCH = (
 UNKNOWN_HOPS = -1
 
 
-@dataclass(frozen=True, slots=True)
-class StretchRows:
+class StretchRows(Struct, frozen=True):
     """The stretches of many connections; names are those of `Stretch`."""
 
     place: Int64Array

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -119,15 +119,15 @@ def _ns(milliseconds: float | None) -> int:
 
 def _arrays(kind: type[Any], made: dict[str, Any], count: int) -> dict[str, npt.NDArray[Any]]:
     arrays = {}
-    for field in fields(kind):
-        if field.name == "round_trips":
+    for name in kind.__struct_fields__:
+        if name == "round_trips":
             continue
-        if field.name in _MARKS:
-            arrays[field.name] = np.asarray(made.get(field.name, [False] * count), np.bool_)
-        elif field.name in ("asked", "kind"):
-            arrays[field.name] = np.asarray(made.get(field.name, [0] * count), np.uint8)
-        elif field.name == "connection":
-            arrays[field.name] = np.asarray(made.get(field.name, [0] * count), np.uint32)
+        if name in _MARKS:
+            arrays[name] = np.asarray(made.get(name, [False] * count), np.bool_)
+        elif name in ("asked", "kind"):
+            arrays[name] = np.asarray(made.get(name, [0] * count), np.uint8)
+        elif name == "connection":
+            arrays[name] = np.asarray(made.get(name, [0] * count), np.uint32)
         else:
-            arrays[field.name] = np.asarray(made.get(field.name, [-1] * count), np.int64)
+            arrays[name] = np.asarray(made.get(name, [-1] * count), np.int64)
     return arrays

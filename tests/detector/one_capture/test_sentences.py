@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
 
 import numpy as np
 from hypothesis import given
@@ -25,7 +24,7 @@ POOLS = st.builds(
 def test_many_pools_are_put_into_words_as_each(side: GroupSide, rows: list[tuple[PoolFigures, Explanation]]) -> None:
     if side is GroupSide.BOTH:
         return
-    names = [field.name for field in fields(PoolFigures)][1:]
+    names = PoolFigures.__struct_fields__[1:]
     pools = [PoolFigures(side, *(getattr(pool, name) for name in names)) for pool, _ in rows]
     columns = {name: np.asarray([getattr(pool, name) for pool in pools]) for name in names}
     explanation = np.asarray([int(each) for _, each in rows])

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from detector.one_capture.columns import VantageColumns
 from detector.one_capture.likelihoods.closes import Closes, closes
@@ -34,9 +35,9 @@ def test_a_close_takes_what_is_beyond_the_round_trip_of_its_connection() -> None
 def test_time_runs_from_the_servers_fin_where_that_came_first() -> None:
     made = vantage([Talk(excess_ms=LATE, close_ms=25.0)], at_client=False)
     fin_ns = made.columns["down_last_data_time_ns"] + 20_000_000
-    later = replace(made, columns={**made.columns, "down_fin_time_ns": fin_ns})
+    later = structs.replace(made, columns={**made.columns, "down_fin_time_ns": fin_ns})
     assert timed(later).excess_s.tolist() == pytest.approx([0.005])
-    answered = replace(made, columns={**made.columns, "down_fin_time_ns": made.columns["up_fin_time_ns"] + 1})
+    answered = structs.replace(made, columns={**made.columns, "down_fin_time_ns": made.columns["up_fin_time_ns"] + 1})
     assert timed(answered).excess_s.tolist() == pytest.approx([0.025])
 
 
@@ -53,7 +54,7 @@ def test_time_runs_from_the_servers_fin_where_that_came_first() -> None:
 def test_closes_that_time_nothing_are_left_out(changed: dict[str, np.ndarray]) -> None:
     made = vantage([Talk(excess_ms=LATE, close_ms=5.0)], at_client=False)
     assert len(timed(made).excess_s) == 1
-    assert len(timed(replace(made, columns={**made.columns, **changed})).excess_s) == 0
+    assert len(timed(structs.replace(made, columns={**made.columns, **changed})).excess_s) == 0
 
 
 def test_closes_at_once_speak_against_a_leg_and_late_ones_for_it() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from detector.one_capture.networks import NetworkTable
 from detector.one_capture.side_judgement import judge_side

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from detector.one_capture.likelihoods.near_links import link_nats, spreads_s
 from detector.one_capture.networks import NetworkTable

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -30,13 +29,13 @@ def load_responses(connections: int, near: int, **columns: Any) -> LoadResponses
 def _columns(kind: type[Any], connections: int, side: int, columns: dict[str, Any]) -> dict[str, Any]:
     rows = np.arange(2 * connections)
     made: dict[str, Any] = {"connection": rows // 2, "sent": rows % 2}
-    for field in fields(kind):
-        if field.name in made or field.name == "option_kinds":
+    for name in kind.__struct_fields__:
+        if name in made or name == "option_kinds":
             continue
-        is_float = field.name == "rank_correlation"
-        absent = np.nan if is_float else 0 if field.name in _COUNTED else -1
+        is_float = name == "rank_correlation"
+        absent = np.nan if is_float else 0 if name in _COUNTED else -1
         column = np.full(2 * connections, absent, np.float64 if is_float else np.int64)
-        if field.name in columns:
-            column[side::2] = columns[field.name]
-        made[field.name] = column
+        if name in columns:
+            column[side::2] = columns[name]
+        made[name] = column
     return made

@@ -16,7 +16,7 @@ from tests.detector.one_capture.senders.made_senders import senders
 def round_trips(handshake_ns: list[int], least_ns: list[int], asked: int) -> RoundTripColumns:
     """Of the data of one direction; nothing is known of the other one."""
     rows = 2 * len(handshake_ns)
-    columns: dict[str, Any] = {name: np.full(rows, -1, np.int64) for name in RoundTripColumns.__slots__}
+    columns: dict[str, Any] = {name: np.full(rows, -1, np.int64) for name in RoundTripColumns.__struct_fields__}
     columns["handshake_ns"][asked::2], columns["least_of_all_ns"][asked::2] = handshake_ns, least_ns
     return RoundTripColumns(**columns)
 
