@@ -9,12 +9,10 @@ import sys
 def main() -> None:
     """Run the command line. Until its command is loaded no garbage is looked for: imports make objects that stay."""
     gc.disable()
-    from pepscope.command_line.direct import direct_call
+    from pepscope.command_line.direct import run_directly
 
-    if (call := direct_call(sys.argv[1:])) is not None:
-        from pepscope.command_line.failures import exit_status
-
-        sys.exit(exit_status(call))
+    if (status := run_directly(sys.argv[1:])) is not None:
+        sys.exit(status)
     from pepscope.cli import main as run
 
     run()

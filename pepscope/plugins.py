@@ -41,14 +41,19 @@ def find(group: str, name: str) -> Offer | None:
     Ours come first, and are read without `importlib.metadata`: that module takes longer to import than all others that
     a command needs, and the metadata of all distributions takes most of a command's start.
     """
-    value = _own_entry_points().get((group, name))
-    if value is not None:
-        return Offer(name, value, _OURS)
+    if (own := find_own(group, name)) is not None:
+        return own
     from importlib.metadata import entry_points
 
     for entry in entry_points(group=group, name=name):
         return Offer(entry.name, entry.value, "" if entry.dist is None else entry.dist.name)
     return None
+
+
+def find_own(group: str, name: str) -> Offer | None:
+    """The same of our distribution alone."""
+    value = _own_entry_points().get((group, name))
+    return None if value is None else Offer(name, value, _OURS)
 
 
 def names(group: str) -> tuple[str, ...]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from detector.commands.archives import detect_archives, is_archive
-from pepscope.command_line.colour import is_coloured
+from detector.commands.detecting import (
+    CLOCKS,
+    DRIFT_LIMIT_PPM,
+    LEAST_PAIRING_CONFIDENCE,
+    PACKETS,
+    PACKETS_OF,
+    Detection,
+    judge_captures,
+)
 from pepscope.command_line.live import given_or_captured, interface_options
 from pepscope.command_line.notes import volume_options
 from pepscope.command_line.options import (
@@ -24,19 +28,8 @@ from pepscope.command_line.options import (
     memory_option,
 )
 from pepscope.command_line.reports import ReportingCommand, report_option
-from pepscope.command_line.volume import announce, note
 from pepscope.errors import UsageError
-from pepscope.whole_file import STANDARD_OUTPUT
 from pepscope.writers import writer
-
-if TYPE_CHECKING:
-    from pepscope.results.attention import EndPoints
-    from pepscope.results.verdicts import DetectionResult
-
-DRIFT_LIMIT_PPM = 500.0
-LEAST_PAIRING_CONFIDENCE = 0.7
-PACKETS = 3
-PACKETS_OF = 1000
 
 _FAIL_KINDS = {
     "split": {"split-tcp", "tcp-proxy"},
@@ -64,18 +57,13 @@ class FailOn(click.ParamType[frozenset[str]]):
         return frozenset(kinds)
 
 
-#: Objects that are made before Python looks for cycles among them: the objects of a connection hold none, and looking
-#: for some after each 700 takes a fifth of the time.
-_GARBAGE_THRESHOLD = 100_000
-
-
 @click.command(cls=ReportingCommand, short_help="Say whether connections are end to end, split, or proxied.")
 @click.argument("captures", nargs=-1, metavar="SENDER [RECEIVER] | ARCHIVE...")
 @interface_options
 @click.option(
     "--clocks",
     type=click.Choice(["general", "offset", "synchronised"]),
-    default="general",
+    default=CLOCKS,
     show_default=True,
     help="What to assume of the two capture clocks: offset, drift and steps; a constant offset (Method 2); none.",
 )
@@ -216,7 +204,7 @@ def detect(
     )
     if any(is_archive(path) for path in captures):
         of_captures = {
-            "--clocks": clocks != "general",
+            "--clocks": clocks != CLOCKS,
             "--ack-delay": ack_delay is not None,
             "--same-transfers": same_transfers,
             "--drift-limit": drift_limit != DRIFT_LIMIT_PPM,
@@ -236,111 +224,29 @@ def detect(
         }
         detect_archives(captures, of_captures, files, fail_on)
         return
-    if connection is not None and html_to is None:
-        raise UsageError("--connection chooses what the page shows: give --html, too.")
-    if len(captures) > 2 and not one_vantage:
-        raise UsageError(
-            f"detect takes the captures of one or two ends, got {len(captures)}: add --one-vantage if all were taken "
-            "at one."
+    judge_captures(
+        Detection(
+            captures,
+            files,
+            clocks=clocks,
+            ack_delay_s=ack_delay,
+            same_transfers=same_transfers,
+            drift_limit_ppm=drift_limit,
+            least_probability=least_probability,
+            least_pairing_confidence=least_pairing,
+            taken_at=taken_at,
+            one_vantage=one_vantage,
+            networks=networks,
+            filter_expression=filter_expression,
+            memory_bytes=memory_bytes,
+            packets=packets,
+            packets_of=packets_of,
+            jobs=jobs,
+            connection=connection,
+            fail_on=fail_on,
+            quiet=quiet,
         )
-    if one_vantage and len(captures) > 1:
-        of_two_ends = {
-            "--clocks": clocks != "general",
-            "--same-transfers": same_transfers,
-            "--drift-limit": drift_limit != DRIFT_LIMIT_PPM,
-            "--least-pairing": least_pairing != LEAST_PAIRING_CONFIDENCE,
-        }
-        for name, is_given in of_two_ends.items():
-            if is_given:
-                raise UsageError(f"{name} is for the captures of two ends, not for those of --one-vantage.")
-    gc.set_threshold(_GARBAGE_THRESHOLD)
-    # Judging multiplies no matrices, but OpenBLAS starts a thread for each processor, which looks for work for 25 ms.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from detector.detection import detect as run
-    from detector.detection import detect_vantage
-    from detector.shown.asked import AskedPackets
-    from pepscope.captures.warnings import temporary_files_note
-    from pepscope.command_line.progress import Progress
-
-    gc.freeze()  # these modules stay, too
-
-    if jobs is None and len(captures) == 2 and not one_vantage:
-        from detector.verdict.parts import usable_processors
-
-        jobs = usable_processors()
-    connections = () if connection is None else (connection,)
-    are_shown = any((json_to, jsonl_to, html_to, parquet_to, sarif_to))
-    are_digested = any(files.values())  # the table alone states none
-    asked_packets = AskedPackets(packets if are_shown else 0, packets_of)
-    with Progress("detecting") as progress:
-        if one_vantage and len(captures) > 1:
-            result = detect_vantage(
-                captures,
-                taken_at=taken_at,
-                networks=networks,
-                ack_delay_s=ack_delay,
-                least_probability=least_probability,
-                filter=filter_expression,
-                memory_bytes=memory_bytes,
-                series=html_to is not None,
-                connections=connections,
-                packets=asked_packets,
-                digests=are_digested,
-                progress=progress,
-            )
-        else:
-            result = run(
-                *captures,
-                clocks=clocks,
-                ack_delay_s=ack_delay,
-                drift_limit_ppm=drift_limit,
-                same_transfers=same_transfers,
-                least_probability=least_probability,
-                least_pairing_confidence=least_pairing,
-                taken_at=taken_at,
-                networks=networks,
-                filter=filter_expression,
-                memory_bytes=memory_bytes,
-                series=html_to is not None,
-                connections=connections,
-                packets=asked_packets,
-                digests=are_digested,
-                jobs=jobs or 1,
-                progress=progress,
-            )
-    traffic = result.temporary_bytes
-    if (text := temporary_files_note(traffic.written, traffic.read)) is not None:
-        note(text)
-    _write(result, files, connection)
-    if not quiet and STANDARD_OUTPUT not in files.values():
-        writer("table")(result, sys.stdout, is_coloured(sys.stdout))
-    if fail_on is not None and _fails(result, fail_on):
-        raise SystemExit(1)
-
-
-def _write(result: DetectionResult, files: Mapping[str, str | None], connection: EndPoints | None) -> None:
-    """The reports of `files`, by format; the page of one connection, if that is asked for."""
-    for name, path in files.items():
-        if path is None:
-            continue
-        if name == "html" and connection is not None:
-            writer("connection-html")(result, path, connection)
-        else:
-            written = writer(name)(result, path)
-            announce(path, *(written or ()))
-
-
-def _fails(result: DetectionResult, kinds: frozenset[str]) -> bool:
-    """Whether a verdict is among `kinds`, or the user asked for one and there is none at all.
-
-    A group's verdict counts like a connection's. That a group is inconclusive does not: its connections say it.
-    """
-    verdicts = {verdict.value for verdict in result.verdicts}
-    verdicts |= {group.verdict.value for group in result.groups} - {"inconclusive"}
-    if verdicts <= {"inconclusive"}:
-        click.echo("pepscope: no connection could be judged, which --fail-on does not take for success.", err=True)
-        return True
-    return bool(verdicts & kinds)
+    )
 
 
 @click.command(short_help="Put a verdict's evidence into prose.")

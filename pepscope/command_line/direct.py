@@ -1,12 +1,16 @@
 """Calls whose words need no parser: the command runs without click, whose import takes longer than a small capture.
 
-All others (options, help, what may be mistaken) are read by click, which does the same for those calls.
+All others (options, help, what may be mistaken) are read by click, which does the same for those calls. The entry
+points of the group `pepscope.direct` are functions of files and whether JSON is asked for; they return False where
+click has to look at the call.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+
+GROUP = "pepscope.direct"
 
 #: The option of a report that stands alone, and the end of a word that would be its file.
 _JSON, _JSON_FILE = "--json", ".json"
@@ -15,27 +19,33 @@ _JSON, _JSON_FILE = "--json", ".json"
 _COMPLETION = "_PEPSCOPE_COMPLETE"
 
 
-def direct_call(words: Sequence[str]) -> Callable[[], int] | None:
-    """What `pepscope inspect [--json] FILE...` does, as a function that returns its exit status; None for all others.
-
-    `words` are those behind the program's name.
-    """
-    if not words or words[0] != "inspect" or _COMPLETION in os.environ:
-        return None
+def needs_no_parser(words: Sequence[str]) -> bool:
+    """Whether words behind the program's name are a command, files, and `--json` once or not at all."""
     files = [word for word in words[1:] if word != _JSON]
-    reports = len(words) - 1 - len(files)
-    if not files or reports > 1 or any(not file or file.startswith("-") or file.endswith(_JSON_FILE) for file in files):
+    are_plain = all(file and not file.startswith("-") and not file.endswith(_JSON_FILE) for file in files)
+    return bool(files) and are_plain and len(words) - 1 - len(files) <= 1 and _COMPLETION not in os.environ
+
+
+def run_directly(words: Sequence[str]) -> int | None:
+    """Run the command and return its exit status; None, and nothing is done, where click has to read the words."""
+    if not needs_no_parser(words):
         return None
-    return lambda: _inspect(files, as_json=reports == 1)
+    from pepscope.plugins import find_own, freeze_imports
+
+    entry = find_own(GROUP, words[0])
+    if entry is None:
+        return None
+    from pepscope.command_line.failures import exit_status, written_out
+
+    def run() -> int:
+        act = entry.load()
+        freeze_imports()
+        files = [word for word in words[1:] if word != _JSON]
+        return _DONE if written_out(lambda: act(files, _JSON in words)) else _NOT
+
+    status = exit_status(run)
+    return None if status == _NOT else status
 
 
-def _inspect(captures: Sequence[str], *, as_json: bool) -> int:
-    from pepscope.command_line.failures import written_out
-    from pepscope.command_line.listing import Listing, list_connections
-    from pepscope.plugins import freeze_imports
-    from pepscope.whole_file import STANDARD_OUTPUT
-
-    freeze_imports()
-    listing = Listing(captures, {"json": STANDARD_OUTPUT} if as_json else {})
-    written_out(lambda: list_connections(listing))
-    return 0
+#: What a function that was run, and one that click has to look at the call for, count as.
+_DONE, _NOT = 0, -1

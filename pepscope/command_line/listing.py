@@ -37,6 +37,12 @@ class Listing(NamedTuple):
     quiet: bool = False
 
 
+def list_files(captures: Sequence[str], as_json: bool) -> bool:
+    """What `pepscope inspect [--json] FILE...` does, a call without other options. True: it needs no parser."""
+    list_connections(Listing(captures, {"json": STANDARD_OUTPUT} if as_json else {}))
+    return True
+
+
 def list_connections(asked: Listing) -> None:
     """Read the capture and write what is asked of it, a table where no format is. Raises CaptureError, FilterError,
     UsageError, OSError."""

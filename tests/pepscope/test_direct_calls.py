@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pepscope.command_line.direct import direct_call
+from pepscope.command_line.direct import needs_no_parser
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 ONE = str(CORPUS / "reg_dl_nat.srv.pcap.gz")
@@ -37,10 +37,16 @@ def run(program: str, *words: str, **environment: str) -> subprocess.CompletedPr
         ("inspect", "--json", f"{ONE}.absent"),
         ("inspect", __file__),
         ("inspect", ONE, ONE),
+        ("detect", ONE),
+        ("detect", "--json", ONE, ONE.replace(".srv.", ".mob.")),
+        ("detect", ONE, ONE, ONE),
+        ("detect", ONE, ONE),
+        ("detect", f"{ONE}.absent"),
+        ("no-such-command", ONE),
     ],
 )
 def test_output_errors_and_status_are_those_of_click(words: tuple[str, ...]) -> None:
-    assert direct_call(words) is not None
+    assert needs_no_parser(words)
     fitting, with_click = run(FITTING, *words), run(WITH_CLICK, *words)
     assert fitting.returncode == with_click.returncode
     assert fitting.stdout == with_click.stdout
@@ -50,6 +56,7 @@ def test_output_errors_and_status_are_those_of_click(words: tuple[str, ...]) -> 
 def test_click_is_left_out() -> None:
     ending = "import atexit, sys; atexit.register(lambda: sys.stderr.write(str('click' in sys.modules)))\n"
     assert run(ending + FITTING, "inspect", "--json", ONE).stderr == b"False"
+    assert run(ending + FITTING, "detect", "--json", ONE).stderr == b"False"
     assert run(ending + FITTING, "inspect", "--json", "--quiet", ONE).stderr == b"True"
 
 
@@ -67,11 +74,11 @@ def test_click_is_left_out() -> None:
         ("inspect", "--json", "--json", ONE),
         ("inspect", "--", ONE),
         ("inspect", ""),
-        ("detect", ONE),
+        ("detect", "--fail-on", "split", ONE),
     ],
 )
 def test_everything_else_is_read_by_click(words: tuple[str, ...]) -> None:
-    assert direct_call(words) is None
+    assert not needs_no_parser(words)
 
 
 def test_shells_still_get_completions() -> None:
@@ -87,3 +94,11 @@ def test_a_reader_that_goes_away_is_no_failure() -> None:
     )  # fmt: skip
     assert done.stderr == b""
     assert done.stdout.strip() in (b"141", b"0")
+
+
+def test_archives_are_left_to_the_parser(tmp_path: Path) -> None:
+    archive = tmp_path / "run.zip"
+    archive.write_bytes(b"PK\x03\x04 and no more")
+    fitting, with_click = run(FITTING, "detect", str(archive)), run(WITH_CLICK, "detect", str(archive))
+    assert (fitting.returncode, fitting.stderr) == (with_click.returncode, with_click.stderr)
+    assert fitting.returncode == 2
