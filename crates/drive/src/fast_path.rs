@@ -170,7 +170,7 @@ impl Hosts<'_> {
                 }
                 None if takes_time => {
                     let due = [server.earliest_timeout(), mobile.earliest_timeout()];
-                    if due[0].min(due[1]) != before || !progress.is_alone(before, &due, &down, &up) {
+                    if before == bounds.before || !progress.is_alone(before, &due, &down, &up) {
                         break;
                     }
                     if due[0] < due[1] {

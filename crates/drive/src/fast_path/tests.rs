@@ -31,6 +31,19 @@ fn run(described: &Value, fast_path: bool) -> Traces {
     Traces { ending, now: simulation.now(), truth, arrivals: simulation.delays().arrivals().to_vec() }
 }
 
+#[test]
+fn a_timer_that_is_due_at_the_end_does_not_expire() {
+    let line = json!({ "delay_s": 0.01, "loss": { "kind": "independent", "probability": 1 } });
+    let described = json!({
+        "name": "end", "duration_s": 1, "server": { "host": "linux" }, "mobile": { "host": "linux" },
+        "path": [{ "kind": "wired", "down": line }],
+        "traffic": [{ "kind": "download", "bytes": 1000 }],
+    });
+    let fast = run(&described, true);
+    assert_eq!(fast.truth["flows"][0]["mobile"]["tcp"]["timeouts"], json!(0));
+    assert_eq!(fast, run(&described, false));
+}
+
 /// A link of a chain, by what its directions are like.
 fn link((kind, rates_bit_s, delays_s, queue_packets, losses): Link) -> Value {
     let line = |place: usize| {
