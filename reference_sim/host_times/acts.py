@@ -23,6 +23,10 @@ Int64s = npt.NDArray[np.int64]
 _SYN, _FIN, _RST, _PSH = (int(flag) for flag in (TcpFlag.SYN, TcpFlag.FIN, TcpFlag.RST, TcpFlag.PSH))
 #: Longer is a timer of TCP's or a person.
 _MOST_ANSWER_NS = 30_000_000
+#: Longer waits for more data out of order (TCP_COMP_SACK_DELAY of Linux is a twentieth of a round trip).
+_MOST_AT_ONCE_NS = 100_000
+#: ACKs that a kernel sends at once at the start of a connection (TCP_MAX_QUICKACKS of Linux).
+_QUICK = 16
 #: At one end of a path the other end's answers take this many times as long as one's own.
 _CLEARLY = 3.0
 
@@ -41,17 +45,22 @@ class Act(StrEnum):
     OPENING = "opening"
     #: An ACK arrives and the next data leave, of what the program wrote before.
     RELEASE = "release"
-    #: Data arrive and an ACK leaves: the kernel's at once, or one after the program has read.
+    #: The next data arrive and an ACK of them leaves: the kernel's at once, or one after the program has read.
     ACKNOWLEDGEMENT = "acknowledgement"
+    #: The same at the start of a connection, where kernels acknowledge single segments and no program has a part in it.
+    QUICK_ACKNOWLEDGEMENT = "quick_acknowledgement"
     #: The same of the first data of a connection.
     FIRST_ACKNOWLEDGEMENT = "first_acknowledgement"
-    #: One packet leaves and the next one: of another act, and of the same burst.
+    #: Data arrive behind a gap, of which no program learns, and an ACK of what is before the gap leaves at once.
+    OUT_OF_ORDER = "out_of_order"
+    #: One packet leaves and the next one: of another act, and of the same burst, its second packet and later ones.
     SENDING = "sending"
+    SENDING_SECOND = "sending_second"
     SENDING_IN_BURST = "sending_in_burst"
     #: A program's first data on a connection that it opened, that it accepted.
     CONNECTED = "connected"
     ACCEPTED = "accepted"
-    #: A server answers a request.
+    #: A server answers a request; a client closes when it has read an answer, before the other side does.
     WAKING = "waking"
     #: A program closes after the other side has.
     CLOSING = "closing"
@@ -107,6 +116,9 @@ class _Connection:
     is_asked_first: bool = False
     arrived_data_packets: int = 0
     unacknowledged_packets: int = 0
+    sent_acknowledgements: int = 0
+    #: The last packet that left followed on another one in a burst.
+    is_in_burst: bool = False
     finished_ns: int | None = None
     finished_pause_ns: int = -1
 
@@ -174,8 +186,12 @@ def _answer(acts: Acts, state: _Connection, last: _Packet, packet: _Packet, paus
     if last.leaves:
         is_next = packet.connection == last.connection and packet.sequence_offset == _end_of(last)
         is_burst = is_next and packet.payload_bytes > 0 and last.payload_bytes > 0 and not last.flags & _PSH
-        _add(acts, Act.SENDING_IN_BURST if is_burst else Act.SENDING, time_ns, pause_ns)
-    elif packet.connection == last.connection and not packet.flags & _RST:
+        in_burst = Act.SENDING_IN_BURST if state.is_in_burst else Act.SENDING_SECOND
+        _add(acts, in_burst if is_burst else Act.SENDING, time_ns, pause_ns)
+        state.is_in_burst = is_burst
+        return
+    state.is_in_burst = False
+    if packet.connection == last.connection and not packet.flags & _RST:
         if last.flags & _SYN:
             if not packet.payload_bytes:
                 _add(acts, Act.OPENING, time_ns, pause_ns)
@@ -184,21 +200,38 @@ def _answer(acts: Acts, state: _Connection, last: _Packet, packet: _Packet, paus
             if state.acknowledged_offset < state.sent_offset and not (last.flags | packet.flags) & _FIN:
                 _add(acts, Act.RELEASE, time_ns, pause_ns)
         elif last.payload_bytes and not packet.payload_bytes and not (last.flags | packet.flags) & _FIN:
-            if state.arrived_data_packets == 1 and state.begins_here:
-                _add(acts, Act.FIRST_ACKNOWLEDGEMENT, time_ns, pause_ns)
-            elif state.unacknowledged_packets >= 2:
-                _add(acts, Act.ACKNOWLEDGEMENT, time_ns, pause_ns)
+            act = _acknowledgement(state, last, packet, time_ns)
+            if act is not None:
+                _add(acts, act, time_ns, pause_ns)
+
+
+def _acknowledgement(state: _Connection, last: _Packet, packet: _Packet, time_ns: int) -> Act | None:
+    """What an ACK that leaves after data is, if it is known what it waited for."""
+    if packet.acknowledgement_offset < last.sequence_offset:
+        return Act.OUT_OF_ORDER if time_ns < _MOST_AT_ONCE_NS else None
+    if packet.acknowledgement_offset != _end_of(last):
+        return None
+    if state.arrived_data_packets == 1 and state.begins_here:
+        return Act.FIRST_ACKNOWLEDGEMENT
+    if state.unacknowledged_packets >= 2:
+        return Act.ACKNOWLEDGEMENT
+    return Act.QUICK_ACKNOWLEDGEMENT if state.begins_here and state.sent_acknowledgements < _QUICK else None
 
 
 def _leave(acts: Acts, end: End, state: _Connection, packet: _Packet) -> None:
     """What a program has done, whatever left in between, and what is known from now on."""
     state.unacknowledged_packets = 0
+    state.sent_acknowledgements += packet.payload_bytes == 0
     if packet.payload_bytes and packet.sequence_offset >= state.sent_offset:
         if not state.has_sent_data:
             _first_data(acts, end, state, packet.time_ns)
         elif state.asked_ns is not None and end is End.SERVER:
             _add(acts, Act.WAKING, packet.time_ns - state.asked_ns, state.asked_pause_ns)
         state.has_sent_data, state.asked_ns = True, None
+    if packet.flags & _FIN and end is End.CLIENT and state.finished_ns is None and state.asked_ns is not None:
+        if state.has_sent_data and packet.sequence_offset >= state.sent_offset:
+            _add(acts, Act.WAKING, packet.time_ns - state.asked_ns, state.asked_pause_ns)
+        state.asked_ns = None
     if packet.flags & _FIN and state.finished_ns is not None and packet.sequence_offset >= state.sent_offset:
         _add(acts, Act.CLOSING, packet.time_ns - state.finished_ns, state.finished_pause_ns)
         state.finished_ns = None

@@ -18,6 +18,7 @@ from reference_sim.host_times.fitting import (
     LogNormal,
     fit_cooling,
     fit_log_normal,
+    fit_persistence,
     fit_time,
     rounded,
     slower_mode,
@@ -51,6 +52,7 @@ class Measured:
     cold_opening: float | None = None
     first_data: float | None = None
     interrupted_share: float | None = None
+    persistence: float | None = None
     machine_spread: float | None = None
     #: What each field rests on: numbers of acts, of captures for `machine_spread`.
     samples: dict[str, int] = field(default_factory=dict)
@@ -64,6 +66,7 @@ class Measured:
             "cold_opening": self.cold_opening,
             "first_data": self.first_data,
             "interrupted_share": self.interrupted_share,
+            "persistence": self.persistence,
             "machine_spread": self.machine_spread,
         }
         table: dict[str, Any] = {name: rounded(value) for name, value in numbers.items() if value is not None}
@@ -82,9 +85,8 @@ def measure_host_times(captures: Iterable[tuple[Capture, End]]) -> Measured:
     measured = Measured(captures=len(acts))
     kernel = _Kernel(measured, acts)
     _measure_openings(measured, acts, kernel.cooling)
-    for act in (Act.SENDING, Act.SENDING_IN_BURST):
-        times_s, _ = _pooled(acts, act)
-        _measure(measured, act.value, _of_one_act(times_s))
+    _measure_sending(measured, acts)
+    kernel.measure_out_of_order(*_pooled(acts, Act.OUT_OF_ORDER))
     kernel.measure_reading()
     kernel.measure_first_data(*_pooled(acts, Act.FIRST_ACKNOWLEDGEMENT))
     opening = measured.times.get("opening")
@@ -107,11 +109,12 @@ class _Kernel:
         self._usual_logs = 0.0, 0.0
         released = [_one_by_one(*_seconds(one, Act.RELEASE)) for one in acts]
         acknowledged = [_one_by_one(*_seconds(one, Act.ACKNOWLEDGEMENT)) for one in acts]
+        quick = [_one_by_one(*_seconds(one, Act.QUICK_ACKNOWLEDGEMENT)) for one in acts]
         if sum(len(times_s) for times_s, _ in released) < LEAST_SAMPLES:
             self._fit([self._quick(times_s, pauses_s) for times_s, pauses_s in acknowledged])
         else:
             self._fit(released)
-        self._split(acknowledged)
+        self._split(acknowledged, quick)
 
     def _quick(self, times_s: Floats, pauses_s: Floats) -> tuple[Floats, Floats]:
         if len(times_s) < LEAST_SAMPLES:
@@ -122,7 +125,7 @@ class _Kernel:
     def _fit(self, released: Sequence[tuple[Floats, Floats]]) -> None:
         measured = self._measured
         times_s, pauses_s = _together(released)
-        measured.samples |= dict.fromkeys(("receiving", "cooling_s", "interrupted_share"), len(times_s))
+        measured.samples |= dict.fromkeys(("receiving", "cooling_s", "interrupted_share", "persistence"), len(times_s))
         measured.samples["machine_spread"] = 0
         if len(times_s) < LEAST_SAMPLES:
             return
@@ -132,20 +135,22 @@ class _Kernel:
         first = fit_log_normal(warm_s)
         is_interrupted = _is_late(first, warm_s)
         self.receiving = self._pooled = measured.times["receiving"] = fit_time(warm_s[~is_interrupted])
-        low, middle, high = np.log(np.quantile(warm_s[~is_interrupted], (0.16, 0.5, 0.84)))
-        self._usual_logs = float(middle), float(high - low) / 2
+        self._usual_logs = _typical_logs(warm_s[~is_interrupted])
         if len(times_s) >= _LEAST_FOR_SHARE:
             measured.interrupted_share = max(0.0, float(is_interrupted.mean()) - _USUAL_INTERRUPTED)
         _measure(measured, "interruption", times_s[is_interrupted])
-        self._measure_runs([times_s / self.cooling.factors(pauses_s) for times_s, pauses_s in released])
+        runs = [times_s / self.cooling.factors(pauses_s) for times_s, pauses_s in released]
+        self._measure_runs(runs)
+        measured.persistence = fit_persistence(runs)
 
     def _measure_runs(self, runs: Sequence[Floats]) -> None:
         """How much captures differ as a whole."""
         receiving = self.receiving
         if receiving is None:
             return
-        typical = [float(np.median(receiving.above(run))) for run in runs if len(run) >= _LEAST_ACTS]
-        noise = [_MEDIAN_VARIANCE * receiving.spread**2 / len(run) for run in runs if len(run) >= _LEAST_ACTS]
+        known = [np.log(run) for run in runs if len(run) >= _LEAST_ACTS]
+        typical = [float(np.median(run)) for run in known]
+        noise = [_MEDIAN_VARIANCE * _spread_of(run) ** 2 / len(run) for run in known]
         self._measured.samples["machine_spread"] = len(typical)
         if len(typical) < _LEAST_CAPTURES:
             return
@@ -153,15 +158,25 @@ class _Kernel:
         self._measured.machine_spread = min(float(np.sqrt(variance)), 2.0)
         self._measured.times["receiving"] = _within_runs(receiving, [run[~_is_late(receiving, run)] for run in runs])
 
-    def _split(self, acknowledged: Sequence[tuple[Floats, Floats]]) -> None:
-        """Acknowledgements of the kernel alone, and those that came after the program had read."""
+    def _split(self, acknowledged: Sequence[tuple[Floats, Floats]], quick: Sequence[tuple[Floats, Floats]]) -> None:
+        """Acknowledgements of the kernel alone, and those that came after the program had read.
+
+        What the kernel alone takes is what it took for the `quick` ones: it wakes the program before it acknowledges,
+        which releases do not do.
+        """
         times_s, pauses_s = _together(acknowledged)
         if self._pooled is None or len(times_s) < LEAST_SAMPLES:
             return
+        alone_s, alone_pauses_s = _together(quick)
+        if len(alone_s) >= LEAST_SAMPLES:
+            self._usual_logs = _typical_logs(alone_s / self.cooling.factors(alone_pauses_s))
         warm_s = times_s / self.cooling.factors(pauses_s)
         rows = slower_mode(np.log(warm_s), self._usual_logs)
+        is_quick = ~rows & (np.log(warm_s) < self._usual_logs[0] + _INTERRUPTED * max(self._usual_logs[1], 0.2))
+        if not rows.any():
+            # Few had to wait for the program, but what else makes an ACK of all data late is as rare.
+            rows = ~is_quick & (np.log(warm_s) > self._usual_logs[0])
         self._read_s, self._read_pauses_s = times_s[rows], pauses_s[rows]
-        is_quick = ~rows & ~_is_late(self._pooled, warm_s)
         _measure(self._measured, "receiving_data", warm_s[is_quick])
         time = self._measured.times.get("receiving_data")
         if time is not None and self._measured.machine_spread is not None:
@@ -177,6 +192,11 @@ class _Kernel:
         before = self._measured.times.get("receiving_data", self.receiving)
         read_s = self.program_times(self._read_s, self._read_pauses_s, before)
         _measure(self._measured, "reading", _of_one_act(read_s))
+
+    def measure_out_of_order(self, times_s: Floats, pauses_s: Floats) -> None:
+        """Of data behind a gap: the kernel wakes nobody."""
+        warm_s = times_s / self.cooling.factors(pauses_s)
+        _measure(self._measured, "receiving_out_of_order", _of_one_act(warm_s))
 
     def measure_first_data(self, times_s: Floats, pauses_s: Floats) -> None:
         """How many times as long the first data of a connection take as later packets."""
@@ -196,10 +216,21 @@ class _Kernel:
 
 def _within_runs(time: LogNormal, runs: Sequence[Floats]) -> LogNormal:
     """The distribution within runs, each brought to the same typical time above the least."""
-    known = [run for run in runs if len(run) >= _LEAST_ACTS]
-    brought = [time.least_s + (run - time.least_s) / np.exp(np.median(time.above(run))) for run in known]
+    brought = [run * (time.median_s / float(np.median(run))) for run in runs if len(run) >= _LEAST_ACTS]
     within_s = np.concatenate(brought) if brought else np.zeros(0)
-    return fit_time(np.maximum(within_s, 0.0)) if len(within_s) >= LEAST_SAMPLES else time
+    return fit_time(within_s) if len(within_s) >= LEAST_SAMPLES else time
+
+
+def _typical_logs(times_s: Floats) -> tuple[float, float]:
+    """Median and spread of natural logarithms."""
+    logs = np.log(times_s)
+    return float(np.median(logs)), _spread_of(logs)
+
+
+def _spread_of(logs: Floats) -> float:
+    """Standard deviation, by quantiles."""
+    low, high = np.quantile(logs, (0.16, 0.84))
+    return float(high - low) / 2
 
 
 def _is_late(usual: LogNormal, times_s: Floats) -> npt.NDArray[np.bool_]:
@@ -207,9 +238,26 @@ def _is_late(usual: LogNormal, times_s: Floats) -> npt.NDArray[np.bool_]:
     return usual.above(times_s) > _INTERRUPTED * max(usual.spread, 0.2)
 
 
+def _measure_sending(measured: Measured, acts: Sequence[Acts]) -> None:
+    """Of packets that leave together; where few follow on a second one, those and the second ones are alike."""
+    another, second, later = (
+        _of_one_act(_pooled(acts, act)[0]) for act in (Act.SENDING, Act.SENDING_SECOND, Act.SENDING_IN_BURST)
+    )
+    _measure(measured, "sending", another)
+    if min(len(second), len(later)) < LEAST_SAMPLES:
+        _measure(measured, "sending_in_burst", _of_one_act(np.concatenate([second, later])))
+    else:
+        _measure(measured, "sending_second", second)
+        _measure(measured, "sending_in_burst", later)
+
+
 def _measure_openings(measured: Measured, acts: Sequence[Acts], cooling: Cooling) -> None:
     """Of SYNs, most of which come after a pause: where few do not, a pause counts as much as it usually does."""
     times_s, pauses_s = _pooled(acts, Act.OPENING)
+    is_first = pauses_s < 0
+    _measure(measured, "first_opening", times_s[is_first])
+    if "first_opening" in measured.times:
+        times_s, pauses_s = times_s[~is_first], pauses_s[~is_first]
     measured.samples |= dict.fromkeys(("opening", "cold_opening"), len(times_s))
     if len(times_s) < LEAST_SAMPLES:
         return

@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-import subprocess
-import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +19,7 @@ from pepscope.captures.capture import open_capture
 from pepscope.errors import ScenarioError, UsageError
 from reference_sim.host_times import End, Measured, captured_end, measure_host_times
 from reference_sim.host_times.acts import Act, acts_of
-from reference_sim.host_times.fitting import LogNormal, fit_cooling, fit_log_normal, slower_mode
+from reference_sim.host_times.fitting import LogNormal, fit_cooling, fit_log_normal, fit_persistence, slower_mode
 from reference_sim.host_times.written import as_text, as_toml
 from reference_sim.scenario import Scenario
 from reference_sim.simulation import simulate
@@ -219,6 +217,76 @@ def test_captures_give_back_the_times_that_made_them(
     assert client["connected"].median_s == pytest.approx(200e-6, rel=0.25)
 
 
+def test_acknowledgements_of_data_out_of_order_are_no_programs_reading(tmp_path: Path) -> None:
+    """A kernel holds ACKs of data out of order back by a timer, and answers the first ones without waking a program."""
+    lossy = {**LINE, "down": {**LINE["down"], "loss": {"kind": "independent", "probability": 0.01}}}
+    times = {
+        **PLAIN, "receiving": time_of(4, 5, 0.2), "receiving_data": time_of(8, 10, 0.2),
+        "receiving_out_of_order": time_of(2, 3, 0.2), "reading": time_of(10, 20, 0.3),
+    }  # fmt: skip
+    traffic = [{"kind": "upload", "bytes": 1_000_000, "count": 8, "spacing_s": 1.0}]
+    found = measured_in(made(times, path=[lossy], traffic=traffic), tmp_path)
+    assert found.samples["receiving_out_of_order"] > 40
+    assert found.times["receiving_out_of_order"].median_s == pytest.approx(3e-6, rel=0.2)
+    assert found.times["receiving_data"].median_s == pytest.approx(10e-6, rel=0.2)
+    reading = found.times.get("reading")
+    assert reading is None or reading.median_s < 60e-6  # a timer holds ACKs back for 1 ms
+    assert made(found.table()).server["times"] is not None
+
+
+def test_the_second_packet_of_a_burst_is_told_from_later_ones(tmp_path: Path) -> None:
+    times = {**PLAIN, "sending_second": time_of(1, 1.5, 0.2), "sending_in_burst": time_of(0.4, 0.6, 0.2)}
+    # Bursts are of more than two packets where a millisecond has room for more at the rate of the connection.
+    fast = {"kind": "wired", "down": {"rate_bit_s": 500_000_000, "delay_s": 0.002, "queue_packets": 500}}
+    traffic = [{"kind": "download", "bytes": 1_500_000, "count": 8, "spacing_s": 1.0}]
+    found = measured_in(made(times, path=[fast], traffic=traffic), tmp_path).times
+    assert found["sending_second"].median_s == pytest.approx(1.5e-6, rel=0.15)
+    assert found["sending_in_burst"].median_s == pytest.approx(0.6e-6, rel=0.15)
+
+
+@settings(max_examples=6, deadline=None)
+@given(persistence=st.floats(0, 0.7), seed=st.integers(0, 100))
+def test_neighbouring_acts_are_found_as_alike_as_they_are(
+    tmp_path_factory: pytest.TempPathFactory, persistence: float, seed: int
+) -> None:
+    quantiles = [round(3e-6 * 1.06**step, 10) for step in range(33)]
+    times = {**PLAIN, "receiving": {"quantiles_s": quantiles}, "persistence": persistence}
+    found = measured_in(made(times, seed=seed), tmp_path_factory.mktemp("alike"))
+    assert found.persistence == pytest.approx(persistence, abs=0.15)
+
+
+def test_a_client_that_only_reads_on_does_not_wait_as_one_that_acts(tmp_path: Path) -> None:
+    """Between two pages it reads and then waits, so that its ACKs come when it has read."""
+    times = {**PLAIN, "reading": time_of(10, 20, 0.1), "waking": time_of(5000, 5000, 0)}
+    pages = [{"kind": "http", "page_bytes": 1000, "pages": 6, "think_time_mean_s": 0.3, "count": 4, "spacing_s": 3.0}]
+    scenario = made(None, mobile={"host": "linux", "times": times}, traffic=pages)
+    acts = acts_of(open_capture(str(simulate(scenario, tmp_path).captures["mobile"])), End.CLIENT)
+    closes_ns = acts[Act.WAKING].time_ns
+    assert len(closes_ns) == 4
+    assert min(closes_ns) > 4_900_000
+
+
+def test_a_program_that_gets_the_end_with_the_last_data_takes_its_time_to_close(tmp_path: Path) -> None:
+    times = {**PLAIN, "reading": time_of(10, 20, 0.1), "closing": time_of(3000, 3000, 0)}
+    traffic = [{"kind": "upload", "bytes": 100_000, "count": 12, "spacing_s": 0.5}]
+    capture = open_capture(str(simulate(made(times, traffic=traffic), tmp_path).captures["server"]))
+    closes_ns = acts_of(capture, End.SERVER)[Act.CLOSING].time_ns
+    assert len(closes_ns) == 12
+    assert min(closes_ns) >= 3_000_000
+
+
+def test_numbers_in_any_order_have_no_persistence() -> None:
+    chance = np.random.default_rng(1)
+    runs = [chance.exponential(size=40) for _ in range(50)]
+    found = fit_persistence(runs)
+    assert found is not None
+    assert found < 0.1
+    sorted_runs = fit_persistence([np.sort(run) for run in runs])
+    assert sorted_runs is not None
+    assert sorted_runs > 0.7
+    assert fit_persistence(runs[:2]) is None
+
+
 def test_times_of_two_kinds_come_back_as_their_quantiles(tmp_path: Path) -> None:
     two = {"quantiles_s": [4e-6] + 8 * [5e-6] + 8 * [30e-6] + [40e-6]}
     found = measured_in(made({**PLAIN, "receiving": two}), tmp_path).table()["receiving"]["quantiles_s"]
@@ -292,20 +360,6 @@ def test_real_captures_give_times_that_machines_have(name: str, end: End, tmp_pa
     assert 2e-7 < receiving.median_s < 2e-4
     assert receiving.least_s <= receiving.median_s
     assert made(found.table()).server["times"] is not None
-
-
-def test_the_command_writes_a_table_and_what_it_rests_on(tmp_path: Path) -> None:
-    run = simulate(made(None), tmp_path)
-    table, paths = tmp_path / "times.toml", [str(run.captures["server"])]
-    command = [sys.executable, "-m", "pepscope", "host-times", *paths]
-    done = subprocess.run([*command, "-o", str(table), "--json"], capture_output=True, text=True, check=True)
-    document = json.loads(done.stdout)
-    assert document["captures"] == [{"path": paths[0], "end": "server"}]
-    assert document["times"] == tomllib.loads(table.read_text(encoding="utf-8"))
-    assert document["samples"]["receiving"] > 1000
-    assert "connected" in document["not_measured"]
-    wrong = subprocess.run([*command, "--end", "middle"], capture_output=True, text=True, check=False)
-    assert wrong.returncode == 2
 
 
 def test_a_constant_time_is_one() -> None:

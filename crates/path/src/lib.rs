@@ -49,7 +49,7 @@ pub use next_times::NextTimes;
 pub use opportunities::{Opportunities, MAHIMAHI_OPPORTUNITY_BYTES, MAHIMAHI_OVERHEAD_BYTES};
 pub use passage::{AnyPassage, Passage};
 pub use policer::{Policed, Policer, PolicerLineSettings, PolicerSettings};
-pub use processing_time::{Cooling, ProcessingTime, QUANTILES};
+pub use processing_time::{Cooling, ProcessingTime, RunOfActs, QUANTILES};
 pub use queue::{AverageQueue, MarkingSettings, Occupancy, Places, QueueLimit, QueueSettings, Size};
 pub use radio_states::{RadioStates, RadioStatesSettings};
 pub use random::{Random, TimeDraws};

@@ -121,6 +121,13 @@ impl Connection {
         }
     }
 
+    /// Whether data arrive that are not the next ones, of which the application does not learn.
+    #[inline]
+    #[must_use]
+    pub(crate) fn is_behind_gap(&self, segment: &Segment) -> bool {
+        segment.sequence != self.receiver.acknowledgement()
+    }
+
     /// When [`Connection::handle_timeout`] is due; [`NEVER`] if nothing is pending.
     #[must_use]
     #[inline]

@@ -181,10 +181,30 @@ impl Host {
     /// Takes a packet from the path.
     #[inline]
     pub fn handle_packet(&mut self, now: Nanoseconds, packet: &Packet) {
-        match &mut self.processing {
-            Some(processing) => processing.push_arriving(now, packet),
-            None => self.take_packet(now, packet),
+        if self.processing.is_none() {
+            self.take_packet(now, packet);
+        } else {
+            self.push_arriving(now, packet);
         }
+    }
+
+    /// The kernel of a machine that takes time gets a packet.
+    #[inline]
+    fn push_arriving(&mut self, now: Nanoseconds, packet: &Packet) {
+        let is_out_of_order = self.is_out_of_order(packet);
+        if let Some(processing) = &mut self.processing {
+            processing.push_arriving(now, packet, is_out_of_order);
+        }
+    }
+
+    /// Whether a packet that arrives has data behind a gap, where a kernel takes another time for these.
+    #[inline(always)]
+    fn is_out_of_order(&self, packet: &Packet) -> bool {
+        let is_behind_gap = |segment: &Segment| {
+            self.places.get(segment.flow).is_some_and(|place| self.flows[*place].connection.is_behind_gap(segment))
+        };
+        self.processing.as_ref().is_some_and(Processing::asks_for_order)
+            && matches!(packet, Packet::Tcp(segment) if segment.payload_bytes > 0 && is_behind_gap(segment))
     }
 
     #[inline]

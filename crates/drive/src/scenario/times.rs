@@ -18,15 +18,19 @@ const FACTORS: RangeInclusive<f64> = 1.0..=1000.0;
 /// |---|---|---|---|
 /// | `receiving` | [`time_of`] | 3, 7 us, 0.8 | from the arrival of a packet until the kernel has answered it, where packets come in close succession |
 /// | `receiving_data` | [`time_of`] | as `receiving` | the same of data |
+/// | `receiving_out_of_order` | [`time_of`] | as `receiving_data` | the same of data behind a gap, for which the kernel wakes no program |
 /// | `opening` | [`time_of`] | 14, 17 us, 0.5 | the same of a SYN or SYN-ACK |
+/// | `first_opening` | [`time_of`] | as `opening` after a long pause | the same of one that is the first packet of all, for which there is no route at hand |
 /// | `cooling_s` | 1e-6-1000 | 0.02 | after such a pause without packets the kernel takes longest |
 /// | `cooling_exponent` | 0.05-5 | 1 | it grows with this power of the pause until then |
 /// | `cold_receiving`, `cold_opening` | 1-1000 | 4, 2.1 | by these factors |
 /// | `first_data` | 1-1000 | 1 | `receiving` is so many times as long for the first data of a connection |
 /// | `interrupted_share` | 0-1 | 0.015 | of packets before which something else has the processor |
 /// | `interruption` | [`time_of`] | 20, 100 us, 1.2 | for so long, instead of `receiving` |
+/// | `persistence` | 0-0.99 | 0 | how much the kernel's times of neighbouring packets are alike, where they have `quantiles_s` |
 /// | `sending` | [`time_of`] | 2, 3.4 us, 0.75 | from one packet that leaves to the next one |
 /// | `sending_in_burst` | [`time_of`] | 0.5, 1 us, 0.6 | and to the next one of the same burst |
+/// | `sending_second` | [`time_of`] | as `sending_in_burst` | and from the first one of a burst to the second |
 /// | `reading` | [`time_of`] | 40, 110 us, 0.6 | until a program that only reads has read |
 /// | `waking` | [`time_of`] | 150, 330 us, 0.5 | until a program acts on what it got |
 /// | `connected`, `accepted` | [`time_of`] | 140, 230 us, 0.9; 420, 620 us, 0.5 | until a program first acts on a connection: one that connected, one that accepted |
@@ -41,14 +45,19 @@ pub(super) fn read_times(fields: &mut Fields) -> Read<ProcessingSettings> {
     Ok(ProcessingSettings {
         receiving: read_time(fields, "receiving", usual.receiving)?,
         receiving_data: fields.optional_section("receiving_data", |time| time_of(time, usual.receiving))?,
+        receiving_out_of_order: fields
+            .optional_section("receiving_out_of_order", |time| time_of(time, usual.receiving))?,
         opening: read_time(fields, "opening", usual.opening)?,
+        first_opening: fields.optional_section("first_opening", |time| time_of(time, usual.opening))?,
         cooling: read_cooling(fields, usual.cooling)?,
         cold_receiving: cold(fields, "cold_receiving", usual.cold_receiving)?,
         cold_opening: cold(fields, "cold_opening", usual.cold_opening)?,
         first_data: cold(fields, "first_data", usual.first_data)?,
         interrupted_share: fields.number("interrupted_share", 0.0..=1.0, usual.interrupted_share)?,
         interruption: read_time(fields, "interruption", usual.interruption)?,
+        persistence: fields.number("persistence", 0.0..=0.99, usual.persistence)?,
         sending: read_time(fields, "sending", usual.sending)?,
+        sending_second: fields.optional_section("sending_second", |time| time_of(time, usual.sending_in_burst))?,
         sending_in_burst: read_time(fields, "sending_in_burst", usual.sending_in_burst)?,
         reading: read_time(fields, "reading", usual.reading)?,
         waking: read_time(fields, "waking", usual.waking)?,

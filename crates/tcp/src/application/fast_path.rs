@@ -18,6 +18,29 @@ impl Application {
         }
     }
 
+    /// Whether the script would read `readable` bytes and then wait: for more of the same answer, for the peer's end, or for
+    /// some time.
+    pub(crate) fn waits_after(&self, readable: u64) -> bool {
+        match (self.stage, self.doing) {
+            (Stage::Running, Doing::Receiving { .. }) if self.counts.read_bytes + readable < self.awaited_bytes => true,
+            (Stage::Running, Doing::Receiving { .. }) => {
+                matches!(self.instruction_after_this(), Some(Instruction::Think(_) | Instruction::Wait(_)))
+            }
+            _ => self.awaits_end(),
+        }
+    }
+
+    fn instruction_after_this(&self) -> Option<&Instruction> {
+        let next = self.position + 1;
+        match self.program.instructions.get(next) {
+            Some(Instruction::Loop { first, counter, times }) => {
+                let is_last_round = times.is_some_and(|times| self.counters[*counter].saturating_add(1) >= times);
+                self.program.instructions.get(if is_last_round { next + 1 } else { *first })
+            }
+            other => other,
+        }
+    }
+
     /// Continues to write where the send buffer has room again, if [`Application::advance`] would do nothing else. Returns
     /// whether it did.
     #[inline(always)]

@@ -228,3 +228,20 @@ fn a_script_without_an_end_closes_after_the_peer() {
     let (lines, _) = transcript(&script, happenings);
     assert_eq!(lines, ["1 ms read 9", "2 ms close"]);
 }
+
+#[test]
+fn a_browser_waits_after_all_but_the_last_byte_and_a_server_before_the_whole_request() {
+    let mut socket = Recorder { room_bytes: 1000, ..Recorder::default() };
+    let mut browser =
+        Application::new(&Script::http_client(2, ContentId(1), 30, 100, 0.0), Random::new(1, "script")).expect("valid");
+    browser.establish(0);
+    browser.advance(0, &mut socket);
+    assert!(browser.waits_after(99) && browser.waits_after(100)); // it thinks before it asks again
+    socket.arrived = 100;
+    browser.advance(0, &mut socket);
+    assert!(browser.waits_after(99) && !browser.waits_after(100)); // it closes
+    let mut server = Application::new(&Script::http_server(PAGE, 30, 100), Random::new(1, "script")).expect("valid");
+    server.establish(0);
+    server.advance(0, &mut Recorder::default());
+    assert!(server.waits_after(29) && !server.waits_after(30));
+}

@@ -95,8 +95,10 @@ impl Flow {
             if has_news {
                 let news = match self.result.connected_ns {
                     None => News::Connection(self.result.role),
-                    Some(_) if self.has_come_to_the_end() => News::End { only_reads: self.application.awaits_end() },
-                    Some(_) if self.application.awaits_end() => News::ToRead,
+                    Some(_) if self.connection.state() == State::CloseWait => {
+                        News::End { only_reads: self.application.awaits_end() }
+                    }
+                    Some(_) if self.application.waits_after(self.connection.readable()) => News::ToRead,
                     Some(_) => News::ToActOn,
                 };
                 self.wake_ns = now.saturating_add(time(news));
@@ -108,11 +110,6 @@ impl Flow {
         }
         self.wake_ns = NEVER;
         true
-    }
-
-    /// Whether the peer has finished and nothing else is left to read.
-    fn has_come_to_the_end(&self) -> bool {
-        self.connection.state() == State::CloseWait && self.connection.readable() == 0
     }
 
     /// The next segment that leaves at `now`.

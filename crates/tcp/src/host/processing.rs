@@ -1,6 +1,6 @@
 //! The time that a machine takes: its kernel for packets, its programs until they act.
 
-use pepscope_path::{Cooling, Nanoseconds, ProcessingTime, Random, TimeDraws, MICROSECOND};
+use pepscope_path::{Cooling, Nanoseconds, ProcessingTime, Random, RunOfActs, TimeDraws, MICROSECOND, NEVER};
 
 use super::passing::PassingPackets;
 use super::Role;
@@ -17,7 +17,12 @@ pub struct ProcessingSettings {
     pub receiving: ProcessingTime,
     /// The same of data; `None` for as long as other packets.
     pub receiving_data: Option<ProcessingTime>,
+    /// The same of data behind a gap, for which the kernel wakes no program; `None` for as long as other data.
+    pub receiving_out_of_order: Option<ProcessingTime>,
     pub opening: ProcessingTime,
+    /// The same of a SYN or SYN-ACK that is the first packet of all, for which the kernel has no route at hand; `None` for
+    /// as long as after a long pause.
+    pub first_opening: Option<ProcessingTime>,
     /// How a time without packets counts, and the factors for both where it counts fully, on a machine of usual speed.
     pub cooling: Cooling,
     pub cold_receiving: f64,
@@ -27,8 +32,12 @@ pub struct ProcessingSettings {
     /// The share of packets before which something else has the processor, and for how long.
     pub interrupted_share: f64,
     pub interruption: ProcessingTime,
-    /// From one packet that leaves to the next one, and to the next one of the same burst.
+    /// How much the times of neighbouring packets are alike, from 0 to 1 (see [`RunOfActs`]).
+    pub persistence: f64,
+    /// From one packet that leaves to the next one, and to the next one of the same burst. The second one of a burst may
+    /// take longer than later ones, which find code and memory warm; `None` for as long.
     pub sending: ProcessingTime,
+    pub sending_second: Option<ProcessingTime>,
     pub sending_in_burst: ProcessingTime,
     /// Until a program that only reads has read or closes, one that works on what it got acts, and one first acts on a
     /// connection: one that connected, one that accepted.
@@ -50,14 +59,18 @@ impl Default for ProcessingSettings {
         Self {
             receiving: time(3.0, 7.0, 0.8),
             receiving_data: None,
+            receiving_out_of_order: None,
             opening: time(14.0, 17.0, 0.5),
+            first_opening: None,
             cooling: Cooling { full_ns: 20e6, exponent: 1.0 },
             cold_receiving: 4.0,
             cold_opening: 2.1,
             first_data: 1.0,
             interrupted_share: 0.015,
             interruption: time(20.0, 100.0, 1.2),
+            persistence: 0.0,
             sending: time(2.0, 3.4, 0.75),
+            sending_second: None,
             sending_in_burst: time(0.5, 1.0, 0.6),
             reading: time(40.0, 110.0, 0.6),
             waking: time(150.0, 330.0, 0.5),
@@ -74,13 +87,12 @@ impl Default for ProcessingSettings {
 pub(crate) enum News {
     /// A connection that is new to it.
     Connection(Role),
-    /// Data, or their end, for one that only reads.
+    /// Data, or their end, for one that reads and then waits.
     ToRead,
+    /// Data for one that writes or closes when it has read.
     ToActOn,
-    /// All has been read and the end has come; where that takes no time of its own, for a program that only reads or not.
-    End {
-        only_reads: bool,
-    },
+    /// The end has come, and what is before it is read with it; where that takes no time of its own, for a program that only reads or not.
+    End { only_reads: bool },
 }
 
 /// Packets between the network and the kernel of a machine that takes time.
@@ -89,6 +101,8 @@ pub(crate) struct Processing {
     settings: ProcessingSettings,
     random: TimeDraws,
     machine_factor: f64,
+    arrivals: RunOfActs,
+    departures: RunOfActs,
     last_arrival_ns: Option<Nanoseconds>,
     /// Flows whose first data have arrived.
     with_data: FlowTable<()>,
@@ -96,14 +110,17 @@ pub(crate) struct Processing {
     pub(super) leaving: PassingPackets,
     free_to_receive_ns: Nanoseconds,
     free_to_send_ns: Nanoseconds,
-    /// Where the next segment of the last burst would begin.
+    /// Where the next segment of the last burst would begin, and whether the burst has two already.
     next_in_burst: Option<(u32, ContentId, u32)>,
+    has_second: bool,
 }
 
 impl Processing {
     pub fn new(settings: ProcessingSettings, mut random: Random) -> Self {
         Self {
             machine_factor: libm::exp(settings.machine_spread * random.normal()),
+            arrivals: RunOfActs::new(settings.persistence),
+            departures: RunOfActs::new(settings.persistence),
             last_arrival_ns: None,
             with_data: FlowTable::default(),
             settings,
@@ -113,19 +130,27 @@ impl Processing {
             free_to_receive_ns: 0,
             free_to_send_ns: 0,
             next_in_burst: None,
+            has_second: false,
         }
     }
 
-    /// A packet comes from the network.
+    /// Whether it matters if data arrive behind a gap: where no other packet is under way, so that what the connection
+    /// expects next is known.
+    #[inline(always)]
+    pub fn asks_for_order(&self) -> bool {
+        self.settings.receiving_out_of_order.is_some() && self.arriving.first_ns() == NEVER
+    }
+
+    /// A packet comes from the network, with data behind a gap if it `is_out_of_order`.
     #[inline]
-    pub fn push_arriving(&mut self, now: Nanoseconds, packet: &Packet) {
-        let received_ns = self.receive(now, packet);
+    pub fn push_arriving(&mut self, now: Nanoseconds, packet: &Packet, is_out_of_order: bool) {
+        let received_ns = self.receive(now, packet, is_out_of_order);
         self.arriving.push(received_ns, packet);
     }
 
     /// When the kernel gets a packet that comes from the network.
     #[inline]
-    pub(super) fn receive(&mut self, now: Nanoseconds, packet: &Packet) -> Nanoseconds {
+    pub(super) fn receive(&mut self, now: Nanoseconds, packet: &Packet, is_out_of_order: bool) -> Nanoseconds {
         let has_data = matches!(packet, Packet::Tcp(segment) if segment.payload_bytes > 0);
         let is_opening = matches!(packet, Packet::Tcp(segment) if segment.flags.has(Flags::SYN));
         let pause_ns = self.last_arrival_ns.replace(now).map(|last_ns| now - last_ns);
@@ -134,13 +159,19 @@ impl Processing {
         let first = if looks && self.is_first_data(packet) { self.settings.first_data } else { 1.0 };
         let (settings, random, factor) = (&self.settings, &mut self.random, self.machine_factor);
         let cold = |most: f64| 1.0 + (most - 1.0) * coldness * factor;
+        let first_opening = settings.first_opening.as_ref().filter(|_| pause_ns.is_none());
         let time_ns = if is_opening {
-            settings.opening.draw_longer(cold(settings.cold_opening), 1.0, random)
+            match first_opening {
+                Some(time) => time.draw(factor, random),
+                None => settings.opening.draw_longer(cold(settings.cold_opening), 1.0, random),
+            }
         } else if random.chance(settings.interrupted_share) {
             settings.interruption.draw(factor, random)
         } else {
-            let time = settings.receiving_data.as_ref().filter(|_| has_data).unwrap_or(&settings.receiving);
-            time.draw_longer(first * cold(settings.cold_receiving), factor, random)
+            let of_data = || settings.receiving_data.as_ref().filter(|_| has_data).unwrap_or(&settings.receiving);
+            let of_gap = settings.receiving_out_of_order.as_ref().filter(|_| is_out_of_order);
+            let time = of_gap.unwrap_or_else(of_data);
+            time.draw_in_run(first * cold(settings.cold_receiving), factor, &mut self.arrivals, random)
         };
         self.free_to_receive_ns = self.free_to_receive_ns.max(now).saturating_add(time_ns);
         self.free_to_receive_ns
@@ -169,10 +200,19 @@ impl Processing {
     #[inline]
     pub(super) fn send(&mut self, now: Nanoseconds, packet: &Packet) -> Nanoseconds {
         let is_in_burst = self.continues_burst(packet);
+        let is_second = is_in_burst && !self.has_second;
+        self.has_second = is_in_burst;
         if self.free_to_send_ns > now || is_in_burst {
-            let time = if is_in_burst { &self.settings.sending_in_burst } else { &self.settings.sending };
-            self.free_to_send_ns =
-                self.free_to_send_ns.max(now).saturating_add(time.draw(self.machine_factor, &mut self.random));
+            let settings = &self.settings;
+            // What a burst has warmed up takes as long on a machine whose caches hold other things.
+            let (time, factor) = match (&settings.sending_second, is_in_burst, is_second) {
+                (Some(second), true, true) => (second, self.machine_factor),
+                (Some(_), true, false) => (&settings.sending_in_burst, 1.0),
+                (None, true, _) => (&settings.sending_in_burst, self.machine_factor),
+                (_, false, _) => (&settings.sending, self.machine_factor),
+            };
+            let time_ns = time.draw_in_run(1.0, factor, &mut self.departures, &mut self.random);
+            self.free_to_send_ns = self.free_to_send_ns.max(now).saturating_add(time_ns);
         } else {
             self.free_to_send_ns = now;
         }
@@ -220,104 +260,4 @@ impl Processing {
 }
 
 #[cfg(test)]
-mod tests {
-    use pepscope_path::{Nanoseconds, ProcessingTime, Random, MICROSECOND, SECOND};
-
-    use super::{News, Processing, ProcessingSettings};
-    use crate::packet::Packet;
-    use crate::segment::Segment;
-
-    fn processing(seed: u64) -> Processing {
-        let settings = ProcessingSettings { interrupted_share: 0.0, ..ProcessingSettings::default() };
-        Processing::new(settings, Random::new(seed, "processing"))
-    }
-
-    fn median(mut times: Vec<Nanoseconds>) -> Nanoseconds {
-        times.sort_unstable();
-        times[times.len() / 2]
-    }
-
-    fn answers(pause: Nanoseconds) -> Vec<Nanoseconds> {
-        let packet = Packet::Tcp(Segment::default());
-        let one_of = |seed| {
-            let mut processing = processing(seed);
-            processing.push_arriving(0, &packet);
-            let now = SECOND + pause;
-            processing.push_arriving(SECOND, &packet);
-            processing.push_arriving(now, &packet);
-            processing.arriving.last_ns() - now
-        };
-        (0..200).map(one_of).collect()
-    }
-
-    #[test]
-    fn a_machine_that_was_idle_answers_later() {
-        let (warm, cold) = (answers(MICROSECOND * 500), answers(SECOND));
-        assert!(warm.iter().all(|time| *time >= 3 * MICROSECOND));
-        assert!((6_000..9_000).contains(&median(warm.clone())), "{}", median(warm));
-        assert!((20_000..38_000).contains(&median(cold.clone())), "{}", median(cold));
-    }
-
-    #[test]
-    fn data_and_the_first_of_a_connection_have_times_of_their_own() {
-        let constant = |us: f64| {
-            let ns = us * MICROSECOND as f64;
-            ProcessingTime::log_normal(ns, ns, 0.0)
-        };
-        let settings = ProcessingSettings {
-            receiving: constant(5.0),
-            receiving_data: Some(constant(10.0)),
-            first_data: 3.0,
-            cold_receiving: 1.0,
-            interrupted_share: 0.0,
-            ..ProcessingSettings::default()
-        };
-        let mut processing = Processing::new(settings, Random::new(1, "processing"));
-        let packet = |flow, payload_bytes| Packet::Tcp(Segment { flow, payload_bytes, ..Segment::default() });
-        let mut taken = |now, packet: Packet| {
-            processing.push_arriving(now, &packet);
-            (processing.arriving.last_ns() - now) / MICROSECOND
-        };
-        let packets = [packet(0, 0), packet(0, 100), packet(0, 100), packet(1, 100), packet(0, 0)];
-        let times: Vec<_> = (1..).zip(packets).map(|(second, packet)| taken(second * SECOND, packet)).collect();
-        assert_eq!(times, [5, 30, 10, 30, 5]);
-    }
-
-    #[test]
-    fn the_end_takes_as_long_as_reading_or_acting_unless_it_is_said() {
-        let median_of = |settings: ProcessingSettings, only_reads| {
-            let of = |seed| Processing::new(settings, Random::new(seed, "end")).waking_time(News::End { only_reads });
-            median((0..200).map(of).collect())
-        };
-        let usual = ProcessingSettings::default();
-        assert!(2 * median_of(usual, true) < median_of(usual, false));
-        let said = ProcessingSettings { closing: Some(usual.connected), ..usual };
-        assert_eq!(median_of(said, true), median_of(said, false));
-    }
-
-    #[test]
-    fn packets_leave_one_after_the_other_in_their_order() {
-        let mut processing = processing(1);
-        for identification in 0..50 {
-            let segment = Segment { ip_identification: identification, ..Segment::default() };
-            processing.push_leaving(SECOND, &Packet::Tcp(segment));
-        }
-        assert!(processing.pop_leaving(SECOND - 1).is_none());
-        let (mut last, mut seen) = (0, 0);
-        while processing.next_time() < 2 * SECOND {
-            let now = processing.next_time();
-            assert!(now > last);
-            last = now;
-            let Some(Packet::Tcp(segment)) = processing.pop_leaving(now) else { panic!("a segment is due") };
-            assert_eq!(segment.ip_identification, seen);
-            seen += 1;
-        }
-        assert_eq!(seen, 50);
-    }
-
-    #[test]
-    fn programs_take_longer_to_act_than_to_read() {
-        let times = |news| median((0..200).map(|seed| processing(seed).waking_time(news)).collect());
-        assert!(2 * times(News::ToRead) < times(News::ToActOn));
-    }
-}
+mod tests;

@@ -79,7 +79,7 @@ impl Machine {
     /// A packet comes from the network.
     pub fn push_arriving(&mut self, now: Nanoseconds, direction: Direction, packet: &Packet) {
         if let Some(kernel) = &mut self.kernel {
-            kernel.processing.push_arriving(now, packet);
+            kernel.processing.push_arriving(now, packet, false);
             kernel.arriving.push_back(direction);
         }
     }

@@ -35,8 +35,9 @@ impl Host {
         undisturbed_until: Nanoseconds,
         sink: &mut impl PacketSink,
     ) -> bool {
+        let is_out_of_order = self.is_out_of_order(packet);
         let Some(processing) = &mut self.processing else { return false };
-        let received_ns = processing.receive(now, packet);
+        let received_ns = processing.receive(now, packet, is_out_of_order);
         let is_next = received_ns < undisturbed_until && received_ns < self.next_time();
         let is_served = is_next && self.serve_at_once(received_ns, packet, sink);
         if is_served {
