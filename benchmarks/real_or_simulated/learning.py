@@ -33,7 +33,6 @@ _LATE = 3.0
 #: The median of a log-normal distribution of this spread, beside that of the differences of two of its times.
 _MEDIAN_OF_DIFFERENCES = 1.54
 _USUAL_SPREAD = 0.7
-_NEAR = 4.0
 _NO_COOLING = Cooling(0.02, 1.0, 1.0)
 
 
@@ -100,11 +99,8 @@ def _exit(end: str, late_s: Sequence[float]) -> dict[str, Any]:
 
 
 def _apart(gaps_s: Floats) -> dict[str, Any]:
-    """How soon packets follow one another that waited for the device: the least gaps."""
-    if len(gaps_s) < LEAST_SAMPLES:
-        return {}
-    most_s = max(_NEAR * float(gaps_s.min()), float(np.sort(gaps_s)[LEAST_SAMPLES - 1]))
-    return {"apart": fit_time(gaps_s[gaps_s <= most_s]).table()}
+    """How soon packets follow one another that waited for the device."""
+    return {"apart": fit_time(gaps_s).table()} if len(gaps_s) >= LEAST_SAMPLES else {}
 
 
 def _interruption(times_s: Floats, is_late: npt.NDArray[np.bool_]) -> dict[str, Any]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from benchmarks.real_or_simulated.runs import Captures
 from pepscope.captures.capture import Capture, open_capture
@@ -26,7 +25,12 @@ _MOST_CROSSING_S = 2e-3
 _IP_BYTES = {4: 20, 6: 40}
 _TCP_BYTES, _TCP_SYN_BYTES = 32, 40
 
+#: A share of the line's time for a packet that it cannot have taken.
+_SOONER = 0.5
+
 _Key = tuple[int, ...]
+#: Of a key.
+_PAYLOAD_BYTES = 4
 
 
 @dataclass(slots=True)
@@ -37,7 +41,7 @@ class Passages:
     entering: list[tuple[float, float]] = field(default_factory=list)
     #: How much later they left than the one before, beyond the line's time, where it was busy.
     late_s: list[float] = field(default_factory=list)
-    #: Times between two that arrived.
+    #: Times between two that arrived sooner after one another than the line brings them: the second one had waited.
     apart_s: list[float] = field(default_factory=list)
 
 
@@ -62,7 +66,7 @@ def passages(end: str, set_up: Mapping[str, Any], run: Captures) -> Passages:
     arrivals = _arrivals(there, way, base_ns)
     departures = Counter(packet.key for packet in departed if packet.is_sent)
     found = Passages()
-    found.apart_s = np.diff(sorted(arrivals.values())).tolist()
+    found.apart_s = _caught_up(arrivals, line["rate_bit_s"], _IP_BYTES[version] + _TCP_BYTES)
     free_s, last_s = 0.0, -1.0
     before_s: float | None = None
     for packet in departed:
@@ -82,6 +86,15 @@ def passages(end: str, set_up: Mapping[str, Any], run: Captures) -> Passages:
             found.late_s.append(arrival_s - before_s - serialisation_s)
         before_s = arrival_s
     return found
+
+
+def _caught_up(arrivals: Mapping[_Key, float], rate_bit_s: float, header_bytes: int) -> list[float]:
+    in_order = sorted(arrivals.items(), key=lambda item: item[1])
+    gaps = (
+        (then_s - before_s, 8 * (header_bytes + key[_PAYLOAD_BYTES]) / rate_bit_s)
+        for (_, before_s), (key, then_s) in pairwise(in_order)
+    )
+    return [gap_s for gap_s, serialisation_s in gaps if gap_s < _SOONER * serialisation_s]
 
 
 def _arrivals(capture: Capture, way: int, base_ns: int) -> dict[_Key, float]:

@@ -64,3 +64,19 @@ def test_a_path_without_devices_takes_no_time_beyond_its_own(tmp_path: Path) -> 
     found = passages("server", drawn[0], run)
     assert all(time_s < 1e-8 for time_s, _ in found.entering)
     assert float(np.median(np.abs(found.late_s))) < 1e-8
+    assert found.apart_s == []
+
+
+def test_packets_that_waited_are_told_by_coming_sooner_than_the_line_brings_them(tmp_path: Path) -> None:
+    apart = {"least_s": 3e-5, "median_s": 3e-5, "spread": 0.0}
+    late = {"interrupted_share": 0.02, "interruption": {"least_s": 0.01, "median_s": 0.01, "spread": 0.0}}
+
+    def beside_a_late_device(set_up: dict[str, Any]) -> dict[str, Any]:
+        receives = {"kind": "device", "name": "receives", "down": LATE, "apart": apart, **late}
+        return {**set_up, "path": [*set_up["path"], receives]}
+
+    drawn = set_ups(6, 9)
+    runs = simulated_runs(drawn, tmp_path, {"host": "linux"}, beside_a_late_device)
+    waited_s = [gap for set_up, run in zip(drawn, runs, strict=True) for gap in passages("server", set_up, run).apart_s]
+    assert len(waited_s) > 40
+    assert float(np.median(waited_s)) == pytest.approx(3e-5, rel=0.05)
