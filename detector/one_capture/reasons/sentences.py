@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from detector.one_capture.classes import Explanation
+from detector.one_capture.classes import LEAST_SPLIT, LEAST_WHOLE, Explanation
 from detector.one_capture.members import Ints
 from pepscope._core import duration_texts
 from pepscope.results.verdicts import GroupSide
@@ -49,6 +49,8 @@ _ONE_HOST = {
     GroupSide.CLIENT: "One server alone does not show",
     GroupSide.SERVER: "That all connections come from one address leaves open",
 }
+
+_HALF = 0.5
 
 _HELD_BACK = "unless a box holds its acknowledgements back, or makes only those of what comes the other way"
 
@@ -161,23 +163,38 @@ def _undecided(figures: PoolFigures, explanation: Explanation) -> str:
     word = "client" if figures.side is GroupSide.SERVER else "server"
     return (
         f"{_extent(figures)}: every answer comes {duration(figures.fast_excess_s)} and more later than the transport's "
-        f"round trip: a split ({percent(figures.split)}), or a {word} that always takes its time "
+        f"round trip: a split of either kind ({percent(figures.split)}), or a {word} that always takes its time "
         f"({percent(figures.late)}). {_settle(figures, explanation).capitalize()}"
     )
 
 
 def _undecided_ones(side: GroupSide, figures: Columns) -> list[str]:
     later = duration_texts(np.maximum(figures["fast_excess_s"], 0.0))
-    shares = map(percent, figures["split"].tolist())
+    rides = np.isnan(figures["plain_s"]) & (side is GroupSide.CLIENT)
+    weighed = [_weighed(side, *each) for each in zip(figures["split"].tolist(), rides.tolist(), strict=True)]
     # What settles it depends on whether there is a reference.
     settled = [_wanted(side, Explanation.UNDECIDED, has_reference=known).capitalize() for known in (False, True)]
     settle = [settled[known] for known in (~np.isnan(figures["reference_s"])).tolist()]
-    busy = _FAR[side][1]
     return [
-        f"{extent}: the fastest answers come {late} later than the transport's round trip, which a hidden leg "
-        f"({share}) and busy {busy} explain alike. {wanted}"
-        for extent, late, share, wanted in zip(_extents(figures), later, shares, settle, strict=True)
+        f"{extent}: the fastest answers come {late} later than the transport's round trip. {share} {wanted}"
+        for extent, late, share, wanted in zip(_extents(figures), later, weighed, settle, strict=True)
     ]
+
+
+def _weighed(side: GroupSide, split: float, rides: bool) -> str:
+    """How probable a split is, and what else explains what was seen; `rides`: whether all acknowledgements ride on
+    answers. Results give each kind of split a probability of its own, so that the sentence says that it means both."""
+    likely, hosts = f"A split of either kind has {percent(split)}", _FAR[side][1]
+    if split >= _HALF:
+        return f"{likely}, a verdict needs {percent(LEAST_SPLIT)}: {hosts} that take their time are not ruled out."
+    if rides:
+        return (
+            f"{likely}: every acknowledgement rides on an answer, so that only handshakes time the transport, which "
+            "wait for the server where a relay connects first."
+        )
+    if split <= 1 - LEAST_WHOLE[side]:
+        return f"{likely}, but no answer proves that there is none."
+    return f"{likely}: too little to accuse, too much to call it regular; {hosts} that take their time are likelier."
 
 
 def _settle(figures: PoolFigures, explanation: Explanation) -> str:
@@ -264,10 +281,13 @@ def duration(seconds: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage that is 0 % or 100 % only where it is exact."""
+    """A share as a percentage that is 0 % or 100 % only where it is exact; near what verdicts need with one digit more,
+    never rounded up."""
     value = 100 * share
     if 0 < value < 1:
         return "<1 %"
+    if 95 <= value <= 99:
+        return f"{math.floor(10 * value + 1e-6) / 10:.1f} %"
     return ">99 %" if 99 < value < 100 else f"{value:.0f} %"
 
 

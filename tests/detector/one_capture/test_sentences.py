@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,7 +42,23 @@ def test_an_answer_in_time_and_one_that_is_late_in_words() -> None:
         "1 exchange: the server answered within 1.10 ms of the transport's round trip of 5.00 ms, as nothing can behind"
     )
     assert open_case == (
-        "1 exchange: the fastest answers come 1.10 ms later than the transport's round trip, which a hidden leg (2 %) "
-        "and busy servers explain alike. A second capture at the servers, pings to the same servers in the capture or "
-        "more connections would decide."
+        "1 exchange: the fastest answers come 1.10 ms later than the transport's round trip. A split of either kind "
+        "has 2 %, but no answer proves that there is none. A second capture at the servers, pings to the same servers "
+        "in the capture or more connections would decide."
     )
+
+
+@pytest.mark.parametrize(
+    ("split", "plain_s", "said"),
+    [
+        (0.9799, 0.005, "A split of either kind has 97.9 %, a verdict needs 98.5 %"),
+        (0.3, 0.005, "A split of either kind has 30 %: too little to accuse, too much to call it regular"),
+        (0.024, math.nan, "A split of either kind has 2 %: every acknowledgement rides on an answer"),
+    ],
+)
+def test_an_open_case_says_how_probable_a_split_is_and_what_is_missing(split: float, plain_s: float, said: str) -> None:
+    """The probability is that of both kinds of split, as those of the verdicts split-tcp and tcp-proxy sum up."""
+    figures = PoolFigures(
+        GroupSide.CLIENT, 1, 1, 8, 0.005, 0.005, plain_s, math.nan, 0.007, 0.007, 0.007, 0.01, 0.004, 0.4, split, 0.1, 0
+    )
+    assert said in reason(figures, Explanation.UNDECIDED)
