@@ -22,6 +22,9 @@ from pepscope.results.verdicts import GroupSide
 _ALIKE, _DELAYED, _OTHERWISE = 0.84, 0.06, 0.1
 _DELAYED_S = (0.038, 0.046)
 
+#: The least acknowledgement of a host was prompt where its prompt ones are no later than this (s).
+_PROMPT_S = 0.005
+
 #: Share of hosts whose prompt acknowledgements are later than their handshakes all the same: of 9,000 members behind
 #: split points 2 % by more than 38 ms. And of those that only ever acknowledge on answers, which take their time.
 _PROMPT_LATER, _RIDING_LATER = 0.02, 0.7
@@ -83,7 +86,9 @@ def handshake_nats(found: Acknowledged, variation_s: Floats, answered_share: Flo
     its round trips vary, `answered_share` the share of its handshakes that show another sender."""
     blur_s = _LEAST_S + np.nan_to_num(variation_s)
     as_fast, faster = np.zeros(len(blur_s)), np.zeros(len(blur_s))
-    for data_s, one_host in ((found.data_s, _riding), (found.plain_s, _plain), (found.prompt_s, _prompt)):
+    # The least of all is no later than prompt ones, and was not delayed itself where it is hardly sooner.
+    prompt_s = np.where(found.prompt_s < found.plain_s + _PROMPT_S, np.fmin(found.prompt_s, found.plain_s), np.nan)
+    for data_s, one_host in ((found.data_s, _riding), (found.plain_s, _plain), (prompt_s, _prompt)):
         known = np.flatnonzero(~np.isnan(data_s - found.handshake_s))
         beyond = _Beyond.of((data_s - found.handshake_s)[known], blur_s[known])
         as_fast[known] = np.log(one_host(beyond) + _NEVER)

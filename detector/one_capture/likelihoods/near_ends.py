@@ -26,6 +26,12 @@ _LEAST_S, _MOST_S = 0.0005, 0.3
 #: connections of a member must be off for its least one to be; no share is below `_LEAST_OFF`.
 _OFF, _LEAST_OFF = 0.02, 1e-6
 
+#: Share of members whose least round trip is as far off as a single one.
+_ALL_SLOW = 0.3
+
+#: What paths vary whose round trips are too few to tell (s), as a mobile cell does.
+_UNKNOWN_VARIATION_S = 0.01
+
 #: Nats that stacks may say for or against a split: a box may copy hop limits and options, and hosts may be of one make.
 _MOST_BY_STACKS = 2.0
 
@@ -34,22 +40,22 @@ _BLUR_S = 0.001
 
 
 def near_nats(
-    near_s: Floats, variation_s: Floats, connections: Ints, stacks: GroupStacks, group: Ints, groups: int
+    near_s: Floats, variation_s: Floats, connections: Ints, stacks: GroupStacks | None, group: Ints, groups: int
 ) -> tuple[Floats, Floats]:
     """Log-likelihoods by group of its members' least round trips and stacks: end to end, and split.
 
     `near_s`, `variation_s` (how much round trips vary) and `connections` (that were measured) are by member, NaN where
-    unknown; `group` ascends. Hosts at one place are one cause for equal round trips and for equal hop limits.
+    unknown; `group` ascends. Hosts at one place are one cause for equal round trips and for equal hop limits. Without
+    `stacks` round trips speak alone.
     """
     known = np.flatnonzero(~np.isnan(near_s))
     nearest = np.full(groups, np.inf)
     np.minimum.at(nearest, group[known], near_s[known])
     further = known[near_s[known] > nearest[group[known]]]
     beyond_s = near_s[further] - nearest[group[further]]
-    blur_s = _BLUR_S + np.nan_to_num(variation_s[further])
     anywhere = 1 / (np.maximum(beyond_s, _LEAST_S) * (1 + np.log(_MOST_S / _LEAST_S)))
     off = np.maximum(_OFF ** np.maximum(connections[further], 1), _LEAST_OFF)
-    beside = (1 - off) * np.exp(-beyond_s / blur_s) / blur_s + off * anywhere
+    beside = (1 - off) * _beside(beyond_s, variation_s[further], connections[further]) + off * anywhere
     apart = BESIDE_NEAREST * beside + (1 - BESIDE_NEAREST) * anywhere
 
     def by_group(density: Floats) -> Floats:
@@ -58,9 +64,23 @@ def near_nats(
 
     at_one_place, elsewhere = by_group(beside), by_group(apart)
     end = _of_places(at_one_place, elsewhere)
+    if stacks is None:
+        return end, at_one_place
     both = _of_places(at_one_place + stacks.beside_nats, elsewhere + stacks.apart_nats)
     by_stacks = np.clip(stacks.box_nats + at_one_place - both - (at_one_place - end), -_MOST_BY_STACKS, _MOST_BY_STACKS)
     return end, at_one_place + by_stacks
+
+
+def _beside(beyond_s: Floats, variation_s: Floats, connections: Ints) -> Floats:
+    """Density of how far a least round trip lies above the nearest one where both lead to one place.
+
+    The least of several connections is nearer to what the path takes than one is, unless something slowed them all.
+    """
+    varies_s = np.where(np.isnan(variation_s), _UNKNOWN_VARIATION_S, variation_s)
+    connections = np.maximum(connections, 1)
+    each = [np.exp(-beyond_s / blur_s) / blur_s for blur_s in (_BLUR_S + varies_s / connections, _BLUR_S + varies_s)]
+    density: Floats = (1 - _ALL_SLOW) * each[0] + _ALL_SLOW * each[1]
+    return density
 
 
 def _of_places(at_one_place: Floats, elsewhere: Floats) -> Floats:

@@ -39,6 +39,9 @@ _LEAST_LATE_S, _MOST_LATE_S = 0.001, 1.0
 #: What hosts blur the difference of two low quantiles by (s), beside what the path varies.
 _BLUR_S = 0.0015
 
+#: How often all of several are as slow as one.
+_ALL_SLOW = 0.3
+
 _LOW = 0.0
 
 
@@ -65,14 +68,17 @@ def reference_nats(references: References, places: Places, timing: ExchangeTimin
     answering = _hosts_of(tied := references.tied(), hosts.tolist())
     nats, by_data = (np.zeros((len(host), 1 + len(HIDDEN_S))) for _ in range(2))
     shown_s = np.full(len(host), np.nan)
+    connections = np.bincount(places.member, minlength=len(host))
     for kinds, late_share in ((_LATE, _QUIC_LATE_SHARE), (_PROMPT, _PROMPT_LATE_SHARE)):
         round_trip_s = np.where(np.isin(tied.kind, kinds), tied.round_trip_ns / 1e9, np.nan)
         low_s = quantiles(round_trip_s, answering, len(hosts), _LOW)[host]
+        counted = (answering >= 0) & ~np.isnan(round_trip_s)
+        both = np.minimum(np.bincount(answering[counted], minlength=len(hosts))[host], connections)
         shown_s = np.where(np.isnan(low_s), shown_s, low_s)
         for table, transport_s in ((nats, timing.near_s), (by_data, timing.plain_s)):
             known = np.flatnonzero(~np.isnan(low_s) & ~np.isnan(transport_s))
-            blur_s = _BLUR_S + np.nan_to_num(timing.variation_s[known])
-            table[known] = _nats(low_s[known] - transport_s[known], blur_s, late_share)
+            varies_s = np.nan_to_num(timing.variation_s[known])
+            table[known] = _nats(low_s[known] - transport_s[known], varies_s, both[known], late_share)
     return ReferenceNats(nats, by_data[:, 0], shown_s)
 
 
@@ -82,11 +88,16 @@ def _hosts_of(references: References, hosts: Sequence[str]) -> Ints:
     return np.asarray([place.get(str(text), -1) for text in address_texts(references.host_address)], np.int64)
 
 
-def _nats(beyond_s: Floats, blur_s: Floats, late_share: float) -> Floats:
+def _nats(beyond_s: Floats, varies_s: Floats, count: Ints, late_share: float) -> Floats:
+    """Log-likelihoods by member of what its reference takes beyond the transport; the least of `count` of each varies
+    less than one does, unless something slowed them all."""
     legs_s = np.concatenate([[0.0], HIDDEN_S])
     away_s = beyond_s[:, None] - legs_s[None]
-    blur = blur_s[:, None]
-    prompt = np.exp(-np.abs(away_s) / blur) / (2 * blur)
+    each = [
+        np.exp(-np.abs(away_s) / blur) / (2 * blur)
+        for blur in (_BLUR_S + varies_s[:, None] / np.maximum(count, 1)[:, None], _BLUR_S + varies_s[:, None])
+    ]
+    prompt = (1 - _ALL_SLOW) * each[0] + _ALL_SLOW * each[1]
     late_s = np.maximum(away_s, _LEAST_LATE_S)
     late = np.where(away_s > 0, 1 / (late_s * np.log(_MOST_LATE_S / _LEAST_LATE_S)), 0.0)
     # A reference that is shorter than the transport's round trip was lucky: its path was idle.

@@ -59,6 +59,24 @@ def test_a_longer_reference_raises_a_split_and_an_equal_one_lowers_it(at_client:
     assert equal < without < longer
 
 
+def test_least_round_trips_of_many_connections_are_one_near_end_though_the_path_varies() -> None:
+    def nats(connections: int) -> float:
+        talks = [
+            Talk(host, (), 20.0 + place + 15.0 * (number % 4), middle_ms=45.0)
+            for place, host in enumerate(HOSTS[:3])
+            for number in range(connections)
+        ]
+        return float(judged(talks, at_client=True).near_nats[0])
+
+    assert nats(12) > nats(1)
+
+
+def test_references_tell_a_leg_on_a_path_that_varies_where_there_are_several_of_both() -> None:
+    talks = [Talk(HOSTS[0], (), 60.0 + 10.0 * (number % 4), middle_ms=95.0) for number in range(12)]
+    one, many = (judged(talks, at_client=True, pings=[(HOSTS[0], 100.0)] * count).groups.split[0] for count in (1, 12))
+    assert many > one
+
+
 @pytest.mark.parametrize("at_client", [True, False])
 def test_references_to_other_hosts_say_nothing(at_client: bool) -> None:
     alone = judged(silent(20.0), at_client=at_client)
