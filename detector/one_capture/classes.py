@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from detector.one_capture.hypotheses import Posterior
+from detector.one_capture.hypotheses.posteriors import Posterior
 from detector.one_capture.likelihoods.timing_tables import Floats
 from pepscope.results.verdicts import GroupSide
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from detector.one_capture import pools
 from detector.one_capture.classes import OWN_SITE_S, Classes, Explanation, classes
-from detector.one_capture.hypotheses import Posterior
+from detector.one_capture.hypotheses.posteriors import Posterior
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.members import Ints
 from detector.one_capture.pools import Pools

@@ -10,16 +10,10 @@ import numpy.typing as npt
 from msgspec import Struct, structs
 
 from detector.one_capture.columns import VantageColumns
-from detector.one_capture.hypotheses import (
-    MemberNats,
-    Paths,
-    Posterior,
-    Seen,
-    joined,
-    joined_members,
-    member_nats,
-    posterior,
-)
+from detector.one_capture.hypotheses.cached_answers import CacheNats, cache_nats
+from detector.one_capture.hypotheses.member_nats import MemberNats, Paths, joined_members, member_nats
+from detector.one_capture.hypotheses.posteriors import Posterior, Seen, joined, posterior
+from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.likelihoods.answered_handshakes import Acknowledged, HandshakeNats, handshake_nats
 from detector.one_capture.likelihoods.client_stacks import client_stack_nats
 from detector.one_capture.likelihoods.closes import Closes, closes, no_closes
@@ -33,10 +27,11 @@ from detector.one_capture.likelihoods.other_ports import Shares, with_other_port
 from detector.one_capture.likelihoods.priors import PRIORS, Priors
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats, reference_nats
 from detector.one_capture.likelihoods.timing_tables import CLOSE, Floats, TimingTables, excess_bin, timing_tables
+from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats, waiting_nats
 from detector.one_capture.members import Ints, codes
 from detector.one_capture.networks import NetworkTable, Places, places
 from detector.one_capture.senders.handshakes import handshake_signs, member_handshakes
-from detector.one_capture.senders.stacks import form_codes, group_stacks
+from detector.one_capture.senders.stacks import GroupStacks, form_codes, group_stacks
 from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import GroupSide
 
@@ -87,6 +82,7 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
     steady_s = variation_s
     if at_client:  # a path varies as its handshakes do; first data may wait for the handshake of who answers SYNs
         steady_s = np.fmin(steady_s, timing.of_groups(timing.handshake_variation_s, where.member_group, groups))
+    measured = np.bincount(where.member, minlength=members)
     shown = _Shown(
         timing_tables(side), timing, no_closes() if at_client else closes(vantage.columns, where, timing),
         timing_tables(side).variation_class(variation_s)[where.member_group],
@@ -95,18 +91,14 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
             Acknowledged(timing.handshake_s, timing.prompt_s, timing.plain_s, timing.data_s),
             steady_s[where.member_group], _answered_share(vantage, where, far), side,
         ),
+        waiting_nats(timing.handshake_s, timing.plain_s, steady_s[where.member_group], measured),
         PRIORS[side],
     )  # fmt: skip
     form, of_stacks = form_codes(vantage.senders, vantage.columns, far), np.zeros(groups)
     if at_client:
-        stacks = group_stacks(
-            form,
-            vantage.senders.hop_limit[far.value :: 2].astype(np.int64), where.member, where.member_group, groups,
-        )  # fmt: skip
-        measured = np.bincount(where.member, minlength=members)
-        end, split = near_nats(
-            timing.near_s, variation_s[where.member_group], measured, stacks, where.member_group, groups
-        )  # fmt: skip
+        hop_limit = vantage.senders.hop_limit[far.value :: 2].astype(np.int64)
+        stacks = group_stacks(form, hop_limit, where.member, where.member_group, groups)
+        beside = _near_ends(timing, variation_s, shown.waiting, measured, stacks, where.member_group)
     else:
         answered = np.bincount(where.member_group[timing.member], minlength=groups) > 0
         near_s = timing.of_groups(timing.near_s, where.member_group, groups)
@@ -114,16 +106,16 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
         of_stacks = answered * client_stack_nats(vantage.senders, form, where.member_group[where.member], groups)
         network = np.unique(where.network, return_inverse=True)[1]
         of_links = group_link_nats(vantage.senders, far.value, where.group, network, variation_s)
-        split = split + of_stacks + answered * of_links
+        beside = _Beside(end, split + of_stacks + answered * of_links, np.zeros(groups))
     every = np.arange(members)
-    of_groups = shown.weighed(timing.member, every, where.member_group, groups, (end, split))
+    of_groups = shown.weighed(timing.member, every, where.member_group, groups, beside)
     if not at_client:
         of_groups = _by_other_ports(of_groups, answered, where, PRIORS[side])
     shown = structs.replace(shown, closes=no_closes())  # one close of one connection tells little
     alone, kind = shown.weighed_alone(timing.connection, where.member)
     return SideJudgement(
-        side, vantage.servers, where, timing, variation_s, shown.reference.round_trip_s, split - end, of_stacks,
-        of_groups, alone, kind,
+        side, vantage.servers, where, timing, variation_s, shown.reference.round_trip_s, beside.split - beside.end,
+        of_stacks, of_groups, alone, kind,
     )  # fmt: skip
 
 
@@ -158,6 +150,35 @@ class _Units(Struct, frozen=True):
         return self.kinds.of(self.kind[units])
 
 
+class _Beside(Struct, frozen=True):
+    """Log-likelihoods of what is seen of groups beside members: end to end, split, and split with handshakes that wait
+    for the far leg."""
+
+    end: Floats
+    split: Floats
+    waits: Floats
+
+    def of(self, groups: slice) -> _Beside:
+        """Those of some groups."""
+        return _Beside(self.end[groups], self.split[groups], self.waits[groups])
+
+
+def _near_ends(
+    timing: ExchangeTiming, variation_s: Floats, waiting: WaitingNats, measured: Ints, stacks: GroupStacks, group: Ints
+) -> _Beside:
+    """What servers' near ends say of groups; `group` and `measured` (how many connections were) are by member.
+
+    Where handshakes wait for the far leg, acknowledgements alone show the near end, and SYN-ACKs may be the servers'.
+    """
+    groups = len(variation_s)
+    handshakes_vary_s = timing.of_groups(timing.handshake_variation_s, group, groups)
+    varies_s = np.fmax(variation_s, handshakes_vary_s)[group]
+    end, split = near_nats(timing.near_s, varies_s, measured, stacks, group, groups)
+    plain_s = np.where(waiting.known, timing.plain_s, np.nan)
+    own, one = near_nats(plain_s, varies_s, measured, None, group, groups)
+    return _Beside(end, split, end + one - own)
+
+
 class _Shown(Struct, frozen=True):
     """What a side shows of its members, to be weighed by group or by connection."""
 
@@ -167,17 +188,22 @@ class _Shown(Struct, frozen=True):
     variation: Ints  # class of each member's group
     reference: ReferenceNats
     handshakes: HandshakeNats
+    waiting: WaitingNats
     priors: Priors
 
-    def weighed(self, unit: Ints, member: Ints, group: Ints, groups: int, seen: tuple[Floats, Floats]) -> Posterior:
+    def weighed(self, unit: Ints, member: Ints, group: Ints, groups: int, beside: _Beside) -> Posterior:
         """The posterior of groups of units; `unit` is that of each exchange, `member` and `group` those of each unit,
-        `seen` what else is seen of each group, end to end and split."""
+        `beside` what else is seen of each group."""
         units = self._units(unit, self.variation[member], self.closes.member)
         alike = units
         if groups < len(group):
             first = np.searchsorted(group, np.arange(groups))
             alike = self._units(group[unit], self.variation[member[first]], group[self.closes.member])
-        return self._posterior(units, alike, member, group, groups, seen)
+        cached = None
+        if self.priors.caches:
+            classes = self.variation[member]
+            cached = cache_nats(self.tables, self.timing, unit, classes, _paths(self.tables, classes))
+        return self._posterior(units, alike, member, group, groups, beside, cached)
 
     def weighed_alone(self, unit: Ints, member: Ints) -> tuple[Posterior, Ints]:
         """The posterior of units each by itself, once for all of a member that show the same, and which is that of each
@@ -185,21 +211,30 @@ class _Shown(Struct, frozen=True):
         units = self._units(unit, self.variation[member], no_closes().member)
         _, first, kind = np.unique(codes([units.kind, member]), return_index=True, return_inverse=True)
         once, alone, nothing = _Units(units.kinds, units.kind[first]), np.arange(len(first)), np.zeros(len(first))
-        return self._posterior(once, once, member[first], alone, len(first), (nothing, nothing)), kind
+        return self._posterior(once, once, member[first], alone, len(first), _Beside(nothing, nothing, nothing)), kind
 
     def _posterior(
-        self, units: _Units, alike: _Units, member: Ints, group: Ints, groups: int, seen: tuple[Floats, Floats]
+        self,
+        units: _Units,
+        alike: _Units,
+        member: Ints,
+        group: Ints,
+        groups: int,
+        beside: _Beside,
+        cached: CacheNats | None = None,
     ) -> Posterior:
         """The posterior of groups by what their units, and they as if each were one unit, show."""
         parts = []
         for begin, end in _together(group, groups):
             inside = slice(*np.searchsorted(group, [begin, end]))
             of_part, count = group[inside] - begin, end - begin
-            also = self._seen(member[inside], of_part, count, (seen[0][begin:end], seen[1][begin:end]))
-            reference = self.reference.of(member[inside])
-            parts.append(
-                posterior(units.of(inside), alike.of(slice(begin, end)), of_part, count, self.priors, also, reference)
-            )
+            seen = self._seen(member[inside], of_part, count, beside.of(slice(begin, end)))
+            here = Groups(
+                units.of(inside), alike.of(slice(begin, end)), self.reference.of(member[inside]), of_part, count,
+                self.priors,
+            )  # fmt: skip
+            hits = None if cached is None else cached.of(inside)
+            parts.append(posterior(here, seen, self.waiting.of(member[inside]), hits))
         return joined(parts)
 
     def _units(self, unit: Ints, variation: Ints, close_unit: Ints) -> _Units:
@@ -230,12 +265,11 @@ class _Shown(Struct, frozen=True):
                 )
                 for excess_s in beyond
             ]  # fmt: skip
-            paths = Paths(tables.nature_nats[classes], tables.end_nature_nats[classes], tables.shift_nats[classes])
-            found.append(member_nats(nats[0], nats[1], self.priors, paths))
+            found.append(member_nats(nats[0], nats[1], self.priors, _paths(tables, classes)))
         return _Units(joined_members(found), equal.kind)
 
-    def _seen(self, member: Ints, group: Ints, groups: int, seen: tuple[Floats, Floats]) -> Seen:
-        """What is seen of groups beside their exchanges: `seen`, and what their members' handshakes say."""
+    def _seen(self, member: Ints, group: Ints, groups: int, beside: _Beside) -> Seen:
+        """What is seen of groups beside their exchanges: `beside`, and what their members' handshakes say."""
         of = self.handshakes
         as_fast, faster, same, other = (
             np.bincount(group, nats_of[member], groups).astype(np.float64)
@@ -243,7 +277,7 @@ class _Shown(Struct, frozen=True):
         )
         sent = np.maximum(np.bincount(group, of.same_sender[member] != 0, groups), 1)
         same, other = same / sent, other / sent  # one box answers for all members
-        end, split = seen
+        end, split = beside.end, beside.split
         # Without a sign of its own a nearer handshake is none: round trips of data alone always look a little longer.
         possible = faster - as_fast + other - same > _AGAINST_NEARER_NATS
         nearer = np.where(possible, np.maximum(end, split) + faster, -np.inf)
@@ -252,7 +286,13 @@ class _Shown(Struct, frozen=True):
             split=split + as_fast + same,
             holding=nearer + same,
             handshakes_answered=nearer + other,
+            connects_first=beside.waits + as_fast + same,
         )
+
+
+def _paths(tables: TimingTables, classes: Ints) -> Paths:
+    """What is known beforehand of paths of these classes of variation."""
+    return Paths(tables.nature_nats[classes], tables.end_nature_nats[classes], tables.shift_nats[classes])
 
 
 def _together(group: Ints, groups: int) -> Iterator[tuple[int, int]]:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from detector.one_capture.likelihoods.exchange_nats import connection_weights
 from detector.one_capture.likelihoods.timing_tables import CLASSES, OPENING, Floats
+from detector.one_capture.likelihoods.waiting_handshakes import waits
 from detector.one_capture.members import Ints, quantiles
 from detector.one_capture.networks import Places
 from pepscope.captures.exchanges import ExchangeKind, Exchanges
@@ -114,7 +115,8 @@ def exchange_timing(
         & ~exchanges.repeated
         & ~exchanges.crossed
     )
-    base_s = _base_s(data_s, np.fmin(plain_s, handshake_s), member, members)
+    timed_s = _without_waiting(handshake_s, plain_s, member, members) if at_client else handshake_s
+    base_s = _base_s(data_s, np.fmin(plain_s, timed_s), member, members)
     rows = rows[~np.isnan(base_s[exchanges.connection[rows]])]
     rows = rows[np.argsort(places.member[exchanges.connection[rows]], kind="stable")]
     connection = exchanges.connection[rows].astype(np.int64)
@@ -167,6 +169,13 @@ def _base_s(data_s: Floats, apart_s: Floats, member: Ints, members: int) -> Floa
     base_s = np.where(np.isnan(own_s), np.where(usable, others_s, np.nan), own_s)
     # An answer that came sooner by less tells the same: the sooner of both is nearer to what the path takes.
     return np.where(np.isnan(base_s), base_s, np.fmin(base_s, data_s))
+
+
+def _without_waiting(handshake_s: Floats, plain_s: Floats, member: Ints, members: int) -> Floats:
+    """Handshakes by connection, NaN for those of hosts whose data are acknowledged sooner than any of them."""
+    least_s = quantiles(handshake_s, member, members, 0.0)
+    waiting = waits(least_s, quantiles(plain_s, member, members, 0.0))[member]
+    return np.where(waiting, np.nan, handshake_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,18 +22,25 @@ class Priors:
     too_short: float  # of a member of a split group: a hidden leg shorter than the shortest that shows by itself
     shortest_s: float  # that leg: shorter ones take no longer than ordinary hosts do to answer
     common_leg: float  # of split groups: one leg for all members, rather than legs of their own
+    connects_first: float = 0.0  # of splits: the split point connects to the server before it answers a handshake
+    caches: float = 0.0  # of splits: a cache that answers in clear what it holds
+    unsteady: float = 0.0  # of splits: legs, or hosts behind them, vary as much as hosts that are late do
+    steady_application: float = 0.0  # of members that are late where applications answer: as steadily as a leg
     steady: float = 0.0  # of members that are late in all answers: as steadily as a leg would make them
 
 
 #: At the client's side one server in ten has pages that are slow to make, one in ten a front end that fetches them from
 #: afar; balancers stand in one building with what they balance, but for one in thirty; to be late in a TLS handshake
 #: takes an overloaded machine. Legs that are too short: servers beside the split point, as caches of large sites are.
+#: Relays that connect first, caches and unsteady legs: one split point in ten each, since nobody has counted them. One
+#: application in ten that is late is so as steadily as a leg.
 #: At the server's side clients are late one by one (slow devices, people), or all of them (one make of device);
 #: one in ten of them as steadily as any leg, since the shapes of hosts' delays are assumed, not measured.
 PRIORS = {
     GroupSide.CLIENT: Priors(
         split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.05, late=0.02, late_application=0.08, balancer=0.03,
-        front_end=0.1, too_short=0.25, shortest_s=0.01, common_leg=0.0,
+        front_end=0.1, too_short=0.25, shortest_s=0.01, common_leg=0.0, connects_first=0.1, caches=0.1, unsteady=0.1,
+        steady_application=0.1,
     ),
     GroupSide.SERVER: Priors(
         split=0.2, fleet=0.03, busy=0.02, handshakes_answered=0.05, late=0.05, late_application=0.1, balancer=0.0,

@@ -32,6 +32,7 @@ class Talk:
 
     `round_trip_ms` is the transport's, of its handshake and its data alike unless `handshake_ms` is given. At the
     server's side the client closes `close_ms` later than a round trip after the server's last byte, if that is given.
+    Where `rides`, all acknowledgements ride on answers, so that only the handshake times the transport.
     """
 
     host: str = "192.0.2.1"
@@ -44,6 +45,7 @@ class Talk:
     round_trips: int = 8
     more: Sequence[Asked] = field(default=())
     close_ms: float | None = None
+    rides: bool = False
 
     def asked(self, connection: int, way: Direction) -> list[Asked]:
         """Its exchanges; acknowledgements take one round trip."""
@@ -59,7 +61,7 @@ class Talk:
     def trips(self) -> Trips:
         """Its round trips to the far host."""
         handshake = self.round_trip_ms if self.handshake_ms is None else self.handshake_ms
-        return Trips(self.round_trip_ms, None, self.middle_ms, handshake, self.round_trips)
+        return Trips(None if self.rides else self.round_trip_ms, None, self.middle_ms, handshake, self.round_trips)
 
 
 def vantage(talks: Sequence[Talk], *, at_client: bool, pings: Sequence[tuple[str, float]] = ()) -> VantageColumns:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from detector.one_capture.classes import Explanation, classes
-from detector.one_capture.hypotheses import Posterior
+from detector.one_capture.hypotheses.posteriors import Posterior
 from detector.one_capture.judging import probability_of, verdict_of
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.results.verdicts import GroupSide, Verdict

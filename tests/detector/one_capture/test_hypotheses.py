@@ -10,20 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from detector.one_capture import hypotheses, side_judgement
-from detector.one_capture.hypotheses import (
-    Paths,
-    Posterior,
-    Seen,
-    member_nats,
-    posterior,
-    sum_nats,
-)
+from detector.one_capture import side_judgement
+from detector.one_capture.hypotheses import member_nats as of_members
+from detector.one_capture.hypotheses import posteriors
+from detector.one_capture.hypotheses.member_nats import Paths, member_nats
+from detector.one_capture.hypotheses.posteriors import Posterior, Seen, posterior
+from detector.one_capture.hypotheses.splits import Groups
+from detector.one_capture.hypotheses.sums import sum_nats
 from detector.one_capture.likelihoods.exchange_nats import exchange_nats
 from detector.one_capture.likelihoods.legs import leg_estimates
 from detector.one_capture.likelihoods.priors import PRIORS, Priors
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, timing_tables
+from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
 from detector.one_capture.side_judgement import SideJudgement
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.results.verdicts import GroupSide
@@ -158,7 +157,8 @@ def test_an_answer_at_transport_speed_never_raises_a_split(talks, at_client: boo
     nothing = Talk(host)  # its round trips are there before and after: only the exchange is new
     answered = replace(nothing, excess_ms=[(kind, beyond_ms)])
     priors = {side: replace(PROMPT, too_short=own.too_short) for side, own in PRIORS.items()}
-    with patch.dict(PRIORS, priors), patch.object(hypotheses, "_ENDS_TLS", 0.0):
+    never = (patch.object(module, "ENDS_TLS", 0.0) for module in (posteriors, of_members))
+    with patch.dict(PRIORS, priors), next(never), next(never):
         before, after = (judged([*talks, more], at_client=at_client).groups for more in (nothing, answered))
     assert after.split[0] * before.end[0] <= 1.1 * before.split[0] * after.end[0] + 1e-9
 
@@ -191,7 +191,7 @@ def _of_equal_answers(kind: ExchangeKind, excess_s: float, times: int, members: 
     )  # fmt: skip
     nothing = np.zeros(1)
     silent = ReferenceNats(np.zeros((members, 1 + len(HIDDEN_S))), np.zeros(members), np.full(members, np.nan))
-    seen = Seen(end=nothing, split=nothing, holding=nothing, handshakes_answered=nothing)
+    seen = Seen(end=nothing, split=nothing, holding=nothing, handshakes_answered=nothing, connects_first=nothing)
     tables = timing_tables(side)
     paths = Paths(*(
         np.repeat(rows[:1], members, axis=0) for rows in (tables.nature_nats, tables.end_nature_nats, tables.shift_nats)
@@ -202,7 +202,8 @@ def _of_equal_answers(kind: ExchangeKind, excess_s: float, times: int, members: 
     )  # fmt: skip
     every = member_nats(nats, nats, PROMPT_OR_LATE, paths)
     alike = member_nats(together, together, PROMPT_OR_LATE, paths.of(np.zeros(1, np.int64)))
-    return posterior(every, alike, np.zeros(members, np.int64), 1, PROMPT_OR_LATE, seen, silent)
+    groups = Groups(every, alike, silent, np.zeros(members, np.int64), 1, PROMPT_OR_LATE)
+    return posterior(groups, seen, WaitingNats(np.zeros(members, np.bool_), np.zeros((members, len(HIDDEN_S)))))
 
 
 @pytest.mark.parametrize("priors", PRIORS.values())

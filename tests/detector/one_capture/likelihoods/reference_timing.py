@@ -42,7 +42,7 @@ def timed(asked: Sequence[Asked], trips: Sequence[Trips], member_of: Sequence[in
     rows = [
         row
         for row, each in enumerate(asked)
-        if _counts(each, way) and _base_s(each.connection, trips, member_of) is not None
+        if _counts(each, way) and _base_s(each.connection, trips, member_of, way) is not None
     ]
     found = []
     for row in rows:
@@ -50,7 +50,7 @@ def timed(asked: Sequence[Asked], trips: Sequence[Trips], member_of: Sequence[in
         member = member_of[each.connection]
         of_member = [trips[c] for c, number in enumerate(member_of) if number == member]
         mates = sum(asked[other].connection == each.connection for other in rows)
-        base_s = _base_s(each.connection, trips, member_of)
+        base_s = _base_s(each.connection, trips, member_of, way)
         assert base_s is not None
         data_s = _least(trips[each.connection], False)
         data_s = _low([_least(other, False) for other in of_member], 0.1) if data_s is None else data_s
@@ -61,19 +61,25 @@ def timed(asked: Sequence[Asked], trips: Sequence[Trips], member_of: Sequence[in
     return found
 
 
-def _base_s(connection: int, trips: Sequence[Trips], member_of: Sequence[int]) -> float | None:
+def _base_s(connection: int, trips: Sequence[Trips], member_of: Sequence[int], way: Direction) -> float | None:
     """Of handshakes and plain acknowledgements: the connection's own, unless answers came 10 ms sooner, or else the
-    least of its member's, unless they did so, too."""
+    least of its member's, unless they did so, too. Servers' handshakes count for nothing where the member's data were
+    acknowledged sooner than any of them by 10 ms."""
     mates = [each for each, member in zip(trips, member_of, strict=True) if member == member_of[connection]]
+    plain_s, handshake_s = (_low([_s(time) for time in times], 0.0) for times in zip(*(
+        (each.least_ms, each.handshake_ms) for each in mates
+    ), strict=True))  # fmt: skip
+    waits = way is Direction.UP and None not in (plain_s, handshake_s) and handshake_s > plain_s + 0.01
     data_s = _least(trips[connection], False)
-    for base_s in (_apart(trips[connection]), _low([_apart(each) for each in mates], 0.0)):
+    for base_s in (_apart(trips[connection], waits), _low([_apart(each, waits) for each in mates], 0.0)):
         if base_s is not None and (data_s is None or data_s >= base_s - 0.01):
             return base_s if data_s is None else min(base_s, data_s)
     return None
 
 
-def _apart(each: Trips) -> float | None:
-    known = [time for time in (_s(each.least_ms), _s(each.handshake_ms)) if time is not None]
+def _apart(each: Trips, waits: bool) -> float | None:
+    handshake_s = None if waits else _s(each.handshake_ms)
+    known = [time for time in (_s(each.least_ms), handshake_s) if time is not None]
     return min(known, default=None)
 
 

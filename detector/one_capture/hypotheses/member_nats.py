@@ -1,0 +1,214 @@
+"""What the exchanges of each member say by themselves, by all ways of being end to end or behind a leg."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from detector.one_capture.hypotheses.sums import any_leg, log, sum_nats
+from detector.one_capture.likelihoods.exchange_nats import ExchangeNats
+from detector.one_capture.likelihoods.priors import Priors
+from detector.one_capture.likelihoods.timing_tables import (
+    HIDDEN_S,
+    LATE_SHARES,
+    LEG_NATS,
+    NATURES,
+    Floats,
+    TimingTables,
+)
+from detector.one_capture.members import Ints
+
+#: Natures of legs between a balancer and what it balances, which are wires: so many of the steadiest.
+_WIRED = 2
+
+#: Of split points, those where TLS ends and begins anew.
+ENDS_TLS = 0.1
+
+#: Of late applications, those where a person answers.
+_PERSONS = 0.5
+
+#: Of what answers handshakes for others, the share that makes first answers wait for its own handshake with the host.
+_CONNECTS_LATE = 0.2
+
+#: Of split points, those that close towards the server by themselves, and of those where TLS ends; of clients that are
+#: late, those that close at once, as nothing is left to think about.
+_CLOSES_ITSELF, _ENDS_TLS_AND_CLOSES, _CLOSES_AT_ONCE = 0.2, 0.6, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """What is known of members' paths beforehand, as log probabilities by member: of each nature of a hidden leg, of
+    each nature end to end, and of answers that are shifted end to end (by nothing, then by each of `HIDDEN_S`)."""
+
+    natures: Floats
+    end_natures: Floats
+    shifts: Floats
+
+    def of(self, members: Ints) -> Paths:
+        """Those of some members."""
+        return Paths(self.natures[members], self.end_natures[members], self.shifts[members])
+
+
+@dataclass(frozen=True, slots=True)
+class MemberNats:
+    """Log-likelihoods of what members' exchanges say, priors of members included.
+
+    `parts` by way of being end to end (rows, see `_end_parts`) and member, `passed` where handshakes are answered and
+    data pass end to end, `legs` by member and each of `HIDDEN_S` where everything crosses the leg, `legs_behind_tls`
+    where TLS ends at the split point; `answers`: whether a member answered anything.
+    """
+
+    parts: Floats
+    passed: Floats
+    legs: Floats
+    legs_behind_tls: Floats
+    answers: npt.NDArray[np.bool_]
+
+    def of(self, members: Ints) -> MemberNats:
+        """Those of some members."""
+        return MemberNats(
+            self.parts[:, members], self.passed[members], self.legs[members], self.legs_behind_tls[members],
+            self.answers[members],
+        )  # fmt: skip
+
+    def with_late_sometimes(self, known: npt.NDArray[np.bool_], sometimes: Floats, priors: Priors) -> MemberNats:
+        """With applications that are late as often always as `sometimes` (log-likelihoods), where that is `known`."""
+        parts = self.parts.copy()
+        late = np.logaddexp(parts[1] - np.log(2.0), log(priors.late_application / 2) + sometimes)
+        parts[1] = np.where(known, late, parts[1])
+        return replace(self, parts=parts)
+
+
+def member_nats(nats: ExchangeNats, by_data: ExchangeNats, priors: Priors, paths: Paths) -> MemberNats:
+    """What each member's exchanges say by themselves: `nats` beyond all round trips, handshakes included; `by_data`
+    beyond those of data alone."""
+    parts = _end_parts(nats, priors, paths)
+    legs, behind_tls = _leg_nats(nats, priors, paths)
+    answers = np.any(nats.handshake != 0, axis=1) | np.any(nats.application != 0, axis=1)
+    any_way = np.logaddexp(log(1 - ENDS_TLS) + legs, log(ENDS_TLS) + behind_tls)
+    passed = _passed(nats, by_data, parts, any_way, priors, paths)
+    return MemberNats(parts, passed, legs, behind_tls, answers)
+
+
+def joined_members(every: Sequence[MemberNats]) -> MemberNats:
+    """Members one after the other."""
+    return MemberNats(
+        np.concatenate([each.parts for each in every], axis=1),
+        *(
+            np.concatenate([getattr(each, name) for each in every])
+            for name in ("passed", "legs", "legs_behind_tls", "answers")
+        ),
+    )
+
+
+def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths) -> Floats:
+    """Log-likelihoods by way of being end to end (rows: prompt, late where an application answers, late in all, behind
+    the site's front) and member, priors included."""
+    with_close = nats.all + nats.close
+    every, application = (_by_nature(each) + paths.natures[:, None] for each in (with_close, nats.application))
+    balancer = any_leg(sum_nats(_by_nature(nats.all)[..., :_WIRED]) - np.log(_WIRED))
+    prompt_handshakes = _end_nats(nats.handshake, paths)
+    prompt = 1.0 - priors.late - priors.late_application - priors.balancer - priors.front_end
+    return np.stack([
+        log(prompt)
+        + _prompt(_end_nats(with_close, paths), sum_nats(every), paths.shifts),
+        log(priors.late_application) + prompt_handshakes + _late_application(nats, paths, priors.steady_application),
+        log(priors.late) + _late(nats, paths, priors.steady),
+        np.logaddexp(
+            log(priors.balancer) + balancer,
+            log(priors.front_end) + prompt_handshakes + any_leg(sum_nats(application)),
+        ),
+    ])  # fmt: skip
+
+
+def _late(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
+    """Log-likelihoods of hosts that are late in every answer: by one delay, or by one in handshakes and another one
+    where applications answer; a share of them as `steady` as a leg."""
+    apart = sum_nats(nats.handshake[:, TimingTables.LATE] + np.log(LATE_SHARES)) + _late_application(nats, paths, 0.0)
+    alike = sum_nats(nats.all[:, TimingTables.LATE] + _late_close(nats, paths) + np.log(LATE_SHARES))
+    either: Floats = np.logaddexp(alike, apart) - np.log(2.0)
+    return np.logaddexp(log(1 - steady) + either, log(steady) + _as_steady(nats, paths)) if steady else either
+
+
+def _as_steady(nats: ExchangeNats, paths: Paths) -> Floats:
+    """Log-likelihoods of hosts whose answers take what a leg would add: the tables assume the shapes of hosts' delays,
+    so that the shape alone tells a leg from them by so much and no more, however many answers there are."""
+    at_once = log(_CLOSES_AT_ONCE) + _end_nats(nats.close, paths)[:, None, None]
+    close = np.logaddexp(log(1 - _CLOSES_AT_ONCE) + _by_nature(nats.close), at_once)
+    return any_leg(sum_nats(_by_nature(nats.all) + close + paths.natures[:, None]))
+
+
+def _late_application(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
+    """Log-likelihoods of applications that are late by one delay, a share of them as `steady` as a leg, or where a
+    person answers."""
+    by_delay = sum_nats(nats.application[:, TimingTables.LATE] + _late_close(nats, paths) + np.log(LATE_SHARES))
+    if steady:
+        as_leg = any_leg(sum_nats(_by_nature(nats.application) + paths.natures[:, None])) + _end_nats(nats.close, paths)
+        by_delay = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg)
+    by_person = nats.application[:, TimingTables.PERSON] + _end_nats(nats.close, paths)
+    return np.logaddexp(log(1 - _PERSONS) + by_delay, log(_PERSONS) + by_person)
+
+
+def _late_close(nats: ExchangeNats, paths: Paths) -> Floats:
+    """Log-likelihoods by member and delay of the closes of hosts that are late: late by the same, or at once."""
+    at_once = log(_CLOSES_AT_ONCE) + _end_nats(nats.close, paths)[:, None]
+    late: Floats = np.logaddexp(log(1 - _CLOSES_AT_ONCE) + nats.close[:, TimingTables.LATE], at_once)
+    return late
+
+
+def _passed(
+    nats: ExchangeNats, by_data: ExchangeNats, parts: Floats, legs: Floats, priors: Priors, paths: Paths
+) -> Floats:
+    """Log-likelihoods by member of data that pass end to end; `parts` and `legs` are those by all round trips.
+
+    Beyond a handshake that something nearer answered, exchanges are late by the rest of the path, as by a leg. So they
+    are no likelier than by any leg, however near to the round trips of data they are: where acknowledgements ride on
+    answers, exchanges are those round trips. A box that connects only when the client has sent makes the first answer
+    of a connection wait for its own handshake, too, as a relay does.
+    """
+    summed = sum_nats(parts.T)
+    both = ((nats.handshake, by_data.handshake), (nats.application, by_data.application), (nats.close, by_data.close))
+    (other,) = np.nonzero(np.any([np.any(one != another, axis=1) for one, another in both], axis=0))
+    if len(other):
+        by_data_nats = sum_nats(_end_parts(by_data.of(other), priors, paths.of(other)).T)
+        by_leg_nats = any_leg(legs[other])
+        summed[other] = np.logaddexp(
+            log(1 - _CONNECTS_LATE) + np.minimum(by_data_nats, by_leg_nats), log(_CONNECTS_LATE) + by_leg_nats
+        )
+    return summed
+
+
+def _leg_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> tuple[Floats, Floats]:
+    """Log-likelihoods by member and leg, the leg's prior included: all exchanges cross it, or applications are late
+    too; and where TLS ends at the split point."""
+    handshake, application = _by_nature(nats.handshake), _by_nature(nats.application)
+    at_once = _end_nats(nats.close, paths)[:, None, None]
+    close, tls_close = (
+        np.logaddexp(log(1 - share) + _by_nature(nats.close), log(share) + at_once)
+        for share in (_CLOSES_ITSELF, _ENDS_TLS_AND_CLOSES)
+    )
+    late = log(priors.late_application) + _late_application(nats, paths, priors.steady_application)[:, None, None]
+    prompt = log(1.0 - priors.late_application) + application + close
+    crossing = handshake + np.logaddexp(prompt, late)
+    tls_ends = _end_nats(nats.handshake, paths)[:, None, None] + application + tls_close
+    natures = paths.natures[:, None]
+    return sum_nats(crossing + natures) + LEG_NATS, sum_nats(tls_ends + natures) + LEG_NATS
+
+
+def _by_nature(rows: Floats) -> Floats:
+    """Of the columns of hypotheses the legs, by member, leg and nature."""
+    return rows[:, TimingTables.HIDDEN].reshape(-1, len(HIDDEN_S), NATURES)
+
+
+def _end_nats(rows: Floats, paths: Paths) -> Floats:
+    """Log-likelihoods of being end to end, in any nature."""
+    return sum_nats(rows[:, TimingTables.END_BY_NATURE] + paths.end_natures)
+
+
+def _prompt(end: Floats, shifted: Floats, shift_nats: Floats) -> Floats:
+    """Log-likelihoods of answers at the transport's speed; `shifted` are those of answers that all take longer by each
+    of `HIDDEN_S`, as slow links make them whose round trips were measured with short packets."""
+    return sum_nats(np.concatenate([end[:, None], shifted], axis=1) + shift_nats)

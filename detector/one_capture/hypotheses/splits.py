@@ -1,0 +1,139 @@
+"""How probable what members show is behind split points of each sort, by group.
+
+Members whose leg is too short to show look end to end, or as behind a leg that alone would not be told from a busy
+host; but not all of a group, which then could not be told from one that is. Each sort breaks an assumption of its own:
+
+- handshakes of relays that connect before they answer cross the leg, so that only acknowledgements show the near leg;
+- hits of a cache do not cross the leg;
+- where TLS ends at the split point, its handshakes do not cross it;
+- legs, or hosts behind them, may vary as much as hosts that are late do. That every host is late says nothing of a leg.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from detector.one_capture.hypotheses.cached_answers import CacheNats
+from detector.one_capture.hypotheses.member_nats import MemberNats
+from detector.one_capture.hypotheses.sums import any_leg, by_group, legs_by_group, log, sum_nats
+from detector.one_capture.likelihoods.priors import Priors
+from detector.one_capture.likelihoods.reference_nats import ReferenceNats
+from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, LEG_NATS, Floats
+from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
+from detector.one_capture.members import Ints
+
+#: Stands for what cannot be.
+_NEVER = -np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Members by group, and what they show: `members`, and `alike` groups as if each were one member, with references.
+
+    `group` is the group of each member, and ascends.
+    """
+
+    members: MemberNats
+    alike: MemberNats
+    reference: ReferenceNats
+    group: Ints
+    count: int
+    priors: Priors
+
+    @property
+    def legs(self) -> Floats:
+        """Log-likelihoods by member and leg that everything crosses."""
+        return self.members.legs + self.reference.nats[:, 1:]
+
+    @property
+    def legs_behind_tls(self) -> Floats:
+        """The same where TLS ends at the split point."""
+        return self.members.legs_behind_tls + self.reference.nats[:, 1:]
+
+    @property
+    def end(self) -> Floats:
+        """Log-likelihoods by member of any way of being end to end."""
+        return sum_nats(self.members.parts.T) + self.reference.nats[:, 0]
+
+    def crossing(self) -> Floats:
+        """Log-likelihoods by group of splits whose legs everything crosses."""
+        return self._split(self.legs, self.alike.legs)
+
+    def behind_tls(self) -> Floats:
+        """The same where TLS ends at the split point."""
+        return self._split(self.legs_behind_tls, self.alike.legs_behind_tls)
+
+    def waiting(self, waiting: WaitingNats) -> Floats:
+        """Log-likelihoods by group of splits whose handshakes wait for the far leg; a member of which acknowledgements
+        show nothing looks as end to end."""
+        if not self.priors.connects_first:
+            return np.full(self.count, _NEVER)
+        legs, end = self.legs + waiting.legs, self.end
+        fits = end + self._any_that_shows(waiting.legs + LEG_NATS) - self._any_that_shows(LEG_NATS[None])
+        behind = np.where(waiting.known, self._any_that_shows(legs), fits)
+        return self._own(behind, np.where(waiting.known, self._without_leg(legs), end))
+
+    def cached(self, cached: CacheNats | None) -> Floats:
+        """Log-likelihoods by group of caches before servers of which some answer both at once and late; of the others
+        all answers were hits, or misses."""
+        if cached is None:
+            return np.full(self.count, _NEVER)
+        hits_and_misses = self._any_that_shows(cached.legs + self.reference.nats[:, 1:])
+        one_sort = np.logaddexp(self._any_that_shows(self.legs), self.end) - np.log(2.0)
+        found = self._own(np.where(cached.known, hits_and_misses, one_sort), self._prompt_or_late())
+        some = by_group(cached.known.astype(np.float64), self.group, self.count) > 0
+        return np.where(some, found, _NEVER)
+
+    def unsteady(self) -> Floats:
+        """Log-likelihoods by group of splits whose legs, or hosts behind them, vary as much as hosts that are late do,
+        each in its own way or all alike: so that the shapes in the tables refute no leg by themselves."""
+        if not self.priors.unsteady:
+            return np.full(self.count, _NEVER)
+        references = self.reference.nats[:, 1:] + LEG_NATS
+        late = late_nats(self.members, self.priors) + self._any_that_shows(references)
+        own = self._own(np.logaddexp(self._any_that_shows(self.legs), late) - np.log(2.0), self._prompt_or_late())
+        by_leg = legs_by_group(self.reference.nats[:, 1:], self.group, self.count) + LEG_NATS
+        either: Floats = np.logaddexp(own, late_nats(self.alike, self.priors) + any_leg(by_leg)) - np.log(2.0)
+        return either
+
+    def _split(self, legs: Floats, common: Floats) -> Floats:
+        """Legs of the members' own, or one leg that all have (`common`), as clients of one access network do."""
+        own = self._own(self._any_that_shows(legs), self._without_leg(legs))
+        references = legs_by_group(self.reference.nats[:, 1:], self.group, self.count)
+        of_all = self._any_that_shows(common + references)
+        either: Floats = np.logaddexp(log(1 - self.priors.common_leg) + own, log(self.priors.common_leg) + of_all)
+        return either
+
+    def _own(self, behind_leg: Floats, without_leg: Floats) -> Floats:
+        """Members each behind a leg or, but for one, too near for one to show."""
+        too_short = self.priors.too_short
+        short = log(too_short) + without_leg
+        either = np.logaddexp(log(1.0 - too_short) + behind_leg, short)
+        every, none = (by_group(each, self.group, self.count) for each in (either, short))
+        own: Floats = every + np.log1p(-np.exp(np.minimum(none - every, -1e-12)))
+        own -= np.log1p(-np.power(too_short, np.bincount(self.group, minlength=self.count)))
+        return own
+
+    def _any_that_shows(self, legs: Floats) -> Floats:
+        return any_leg(np.where(self.priors.shortest_s <= HIDDEN_S, legs, _NEVER))
+
+    def _without_leg(self, legs: Floats) -> Floats:
+        """Log-likelihoods by member of no leg, or one that does not show."""
+        hides = self.priors.shortest_s > HIDDEN_S
+        without = self._prompt_or_late()
+        if hides.any():
+            without = np.logaddexp(without, any_leg(legs[:, hides])) - np.log(2.0)
+        return without
+
+    def _prompt_or_late(self) -> Floats:
+        """Log-likelihoods by member without a leg, neither in the network nor inside the site."""
+        return sum_nats(self.members.parts[:3].T) + self.reference.nats[:, 0]
+
+
+def late_nats(members: MemberNats, priors: Priors) -> Floats:
+    """Log-likelihoods by member of being late where applications answer or in all answers, given that it is."""
+    shares = np.asarray([log(priors.late_application), log(priors.late)])
+    late: Floats = sum_nats(members.parts[1:3].T - shares) - np.log(2.0)
+    return late

@@ -1,0 +1,42 @@
+"""Sums of log-likelihoods: over what may be, over legs, over the members of groups."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from detector.one_capture.likelihoods.timing_tables import Floats
+from detector.one_capture.members import Ints
+
+
+def sum_nats(rows: Floats) -> Floats:
+    """The logarithm of the sum of the probabilities along the last axis."""
+    most = rows.max(axis=-1, keepdims=True)
+    shares = rows - most
+    np.exp(shares, out=shares)
+    summed: Floats = np.log(shares.sum(axis=-1))
+    summed += most[..., 0]
+    return summed
+
+
+def any_leg(nats: Floats) -> Floats:
+    """Any leg of the columns, one as probable as another."""
+    mean: Floats = sum_nats(nats) - np.log(nats.shape[1])
+    return mean
+
+
+def by_group(values: Floats, group: Ints, groups: int) -> Floats:
+    """Sums over the members of each group."""
+    summed: Floats = np.bincount(group, weights=values, minlength=groups).astype(np.float64)
+    return summed
+
+
+def legs_by_group(rows: Floats, group: Ints, groups: int) -> Floats:
+    """The same by leg, which columns count."""
+    summed = np.zeros((groups, rows.shape[1]))
+    np.add.at(summed, group, rows)
+    return summed
+
+
+def log(probability: float) -> float:
+    """The logarithm of a probability, which may be zero."""
+    return float(np.log(probability)) if probability > 0 else -np.inf

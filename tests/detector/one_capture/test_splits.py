@@ -1,0 +1,96 @@
+"""Split points that break an assumption of the others: what they do must not clear a network."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from detector.one_capture.classes import LEAST_WHOLE
+from detector.one_capture.likelihoods.timing_tables import HIDDEN_S
+from detector.one_capture.likelihoods.waiting_handshakes import waiting_nats
+from pepscope.captures.exchanges import ExchangeKind
+from pepscope.results.verdicts import GroupSide, Verdict
+from tests.detector.one_capture.made_vantages import Talk, judged, results
+
+HOSTS = ("192.0.2.1", "198.51.100.1", "203.0.113.1")
+LEGS_MS = (25.0, 60.0, 110.0)
+MOST_SPLIT = 1 - LEAST_WHOLE[GroupSide.CLIENT]
+HELLO, FINISHED, HTTP = ExchangeKind.TLS_HELLO, ExchangeKind.TLS_FINISHED, ExchangeKind.HTTP_REQUEST
+
+
+def split(talks: list[Talk], pings: list[tuple[str, float]] | None = None) -> float:
+    found = judged(talks, at_client=True, pings=pings or []).groups
+    return float(found.split[0] + found.site[0])
+
+
+def test_handshakes_that_wait_for_the_server_and_answers_at_their_speed_are_a_split() -> None:
+    """A relay that connects first: its handshakes are as long as the path, and it acknowledges data at once."""
+    talks = [
+        Talk(host, [(kind, leg_ms + 0.4)] * 2, 20.0, handshake_ms=20.0 + leg_ms)
+        for host, leg_ms in zip(HOSTS, LEGS_MS, strict=True)
+        for kind in (HELLO, HTTP, FINISHED)
+    ]
+    (group,) = results(talks, at_client=True)
+    assert group.verdict is Verdict.SPLIT_TCP
+    # Where acknowledgements of one host ride on answers, nothing else than the handshake times its transport.
+    rides = Talk(HOSTS[0], [(HELLO, 0.3), (HTTP, 0.5)], 45.0, rides=True)
+    assert split([*talks[3:], rides, rides]) > 0.5
+
+
+def test_answers_at_the_speed_of_handshakes_clear_nothing_where_all_acknowledgements_ride_on_them() -> None:
+    far, near = ([Talk(HOSTS[0], [(HTTP, 0.4)] * 6, ms, rides=rides)] * 4 for ms, rides in ((600.0, True), (8.0, True)))
+    plain = [Talk(HOSTS[0], [(HTTP, 0.4)] * 6, 600.0)] * 4
+    assert split(plain) < split(far) / 2
+    assert split(plain) <= MOST_SPLIT < split(far)
+    assert split(near) <= MOST_SPLIT  # no leg that shows is as short as this handshake
+    (group,) = results(far, at_client=True)
+    assert group.verdict is Verdict.INCONCLUSIVE
+    assert "every acknowledgement rides on an answer" in group.reason
+
+
+@pytest.mark.parametrize("leg_ms", [30.0, 100.0, 400.0])
+def test_a_handshake_that_waits_tells_the_leg(leg_ms: float) -> None:
+    later_s = np.asarray([leg_ms / 1e3, 0.0, -0.04, np.nan])
+    found = waiting_nats(0.5 + later_s, np.full(4, 0.5), np.full(4, 1e-4), np.full(4, 3))
+    assert found.known.tolist() == [True, True, False, False]
+    assert HIDDEN_S[found.legs[0].argmax()] == pytest.approx(leg_ms / 1e3, rel=0.05)
+    assert found.legs[0].max() > 2
+    assert found.legs[1][HIDDEN_S > 0.02].max() < -2  # data take as long as the handshake
+    np.testing.assert_array_equal(found.legs[2][HIDDEN_S < 0.45], 0.0)  # a timer acknowledged data: nothing is known
+    assert found.legs[2][HIDDEN_S > 0.5].max() < -10
+
+
+def cached(leg_ms: tuple[float, ...], near_ms: tuple[float, ...]) -> list[Talk]:
+    """Every second answer comes at once, the others across the leg."""
+    return [
+        Talk(host, [(HTTP, 0.5 if number % 2 else leg + 0.3 * (number % 5))], near)
+        for host, leg, near in zip(HOSTS, leg_ms, near_ms, strict=True)
+        for number in range(12)
+    ]
+
+
+def test_hits_of_a_cache_clear_no_network_and_own_near_ends_do() -> None:
+    assert split(cached(LEGS_MS, (20.0, 20.1, 20.2))) > 0.5
+    assert split(cached(LEGS_MS, (20.0, 45.0, 95.0))) <= MOST_SPLIT
+
+
+def test_tls_ends_at_one_split_point_for_all_hosts() -> None:
+    """Handshakes that the split point answers itself say nothing against the leg that applications' answers cross."""
+    talks = [
+        Talk(host, [(HELLO, 1.0), (FINISHED, 0.8), (ExchangeKind.TLS_DATA, leg_ms + 0.5)], 20.0)
+        for host, leg_ms in zip(HOSTS, LEGS_MS, strict=True)
+        for _ in range(4)
+    ]
+    assert split(talks) > MOST_SPLIT
+
+
+def test_that_all_hosts_are_late_in_ways_of_their_own_clears_nothing() -> None:
+    late_ms = [30, 75, 48, 110, 66, 91, 37, 58, 102, 84]
+    talks = [
+        Talk(host, [(kind, ms * (1 + place / 4))], 20.0)
+        for place, host in enumerate(HOSTS)
+        for kind in (HELLO, HTTP)
+        for ms in late_ms
+    ]
+    assert split(talks) > MOST_SPLIT
+    assert split(talks, [(host, 20.1) for host in HOSTS] * 5) <= MOST_SPLIT  # references find no leg
