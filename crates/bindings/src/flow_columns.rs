@@ -220,9 +220,11 @@ pub(crate) fn clock_bounds<'py>(
     Ok((bounds.into_iter().map(|one| Constraints(one.constraints)).collect(), columns))
 }
 
+type CloudNumber = fn(&Clouds) -> i64;
+
 /// What the constraints of each connection are: how many, and which times they refer to.
 fn add_points(columns: &Bound<'_, PyDict>, bounds: &[Bounds]) -> PyResult<()> {
-    let numbers: [(&str, fn(&Clouds) -> i64); 4] = [
+    let numbers: [(&str, CloudNumber); 4] = [
         ("reference_ns", |clouds| clouds.reference_ns),
         ("base_ns", |clouds| clouds.base_ns),
         ("lower_count", |clouds| clouds.lower.len() as i64),
