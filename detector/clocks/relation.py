@@ -131,16 +131,13 @@ class _Relating:
         for place, row in enumerate(places):
             self._larger[row] = flows.larger(place)
             bounds = partial(_bounds_at, constraints, found, place)
-            self._makers[row] = partial(self._related, row, mode, limit, bounds)
+            self._makers[row] = partial(_related, self._pairs[row], self._clouds[row], mode, limit, bounds)
         if mode is ClockMode.GENERAL:
             is_plain = found["most"][0] >= -TIMESTAMP_ERROR_S * 1e9
             self._add_plain(rows, np.flatnonzero(is_plain), flows, found, spared)
         else:
             is_plain = np.zeros(len(rows), np.bool_)
         self._add_others(rows[~is_plain].tolist())
-
-    def _related(self, row: int, mode: ClockMode, limit: float, bounds: Callable[[], _Bounds]) -> ClockRelation:
-        return _relation(self._pairs[row], self._clouds[row], mode, limit, bounds())
 
     def _add_plain(
         self,
@@ -205,6 +202,13 @@ class _Relating:
 
 #: Rows of a column of lines (`pepscope._core.clock_bounds`), as in `Separation`.
 _SLACK, _OFFSET, _DRIFT, _LOW, _HIGH = range(5)
+
+
+def _related(
+    pair: Pair, clouds: Mapping[Direction, FlowClouds], mode: ClockMode, limit: float, bounds: Callable[[], _Bounds]
+) -> ClockRelation:
+    # No method: what is kept for later would keep the connections of all others, until garbage is looked for.
+    return _relation(pair, clouds, mode, limit, bounds())
 
 
 def _bounds_at(constraints: Sequence[_core.Constraints], found: Mapping[str, npt.NDArray[Any]], place: int) -> _Bounds:
