@@ -19,8 +19,7 @@ LEAST_SAMPLES = 12
 #: With fewer the shape of the law of pauses is not fitted.
 LEAST_FOR_COOLING = 200
 _ENOUGH = 25
-#: So many quantiles need so many samples.
-_QUANTILES, LEAST_FOR_QUANTILES = 33, 40
+_QUANTILES = 33
 _DIGITS = 4
 _MOST_SPREAD = 2.5
 _LEAST_SPREAD = 0.02
@@ -49,8 +48,8 @@ class LogNormal:
     median_s: float
     #: Standard deviation of the natural logarithm of what is above the least.
     spread: float
-    #: What equal shares of the samples lie between, from the least to the greatest, where there were enough of them:
-    #: the distribution whatever its form, of two kinds of act for example.
+    #: What equal shares of the samples lie between, from the least to the greatest, where they are known: the
+    #: distribution whatever its form, of two kinds of act for example.
     quantiles_s: tuple[float, ...] = ()
 
     def table(self) -> dict[str, Any]:
@@ -98,10 +97,8 @@ def fit_log_normal(times_s: Floats) -> LogNormal:
 
 
 def fit_time(times_s: Floats) -> LogNormal:
-    """As a log-normal distribution, and with enough samples by its quantiles, too."""
+    """As a log-normal distribution, and by its quantiles, which say nothing of what was never seen."""
     fitted = fit_log_normal(times_s)
-    if len(times_s) < LEAST_FOR_QUANTILES:
-        return fitted
     shown = np.quantile(times_s, np.linspace(0, 1, _QUANTILES))
     return LogNormal(fitted.least_s, fitted.median_s, fitted.spread, tuple(shown.tolist()))
 

@@ -316,6 +316,20 @@ def test_runs_that_differ_as_a_whole_are_not_acts_that_differ(tmp_path: Path) ->
     assert found.times["receiving"].spread == pytest.approx(0.3, abs=0.2)
 
 
+def test_the_first_opening_of_a_run_is_told_from_later_ones(tmp_path: Path) -> None:
+    times = {**PLAIN, "opening": time_of(18, 20, 0.2), "first_opening": time_of(40, 50, 0.1)}
+    traffic = [{"kind": "download", "bytes": 20_000, "count": 3, "spacing_s": 0.5}]
+    captures = []
+    for seed in range(14):
+        run = simulate(made(times, seed=seed, traffic=traffic), tmp_path / str(seed))
+        captures.append((open_capture(str(run.captures["server"])), End.SERVER))
+    found = measure_host_times(captures)
+    assert (found.samples["first_opening"], found.samples["opening"]) == (14, 28)
+    assert found.times["first_opening"].median_s == pytest.approx(50e-6, rel=0.05)
+    # Later ones came after long pauses, too, after which times are twice as long where nothing else is known.
+    assert found.times["opening"].quantiles_s[-1] < 30e-6
+
+
 def test_too_few_samples_leave_the_default_and_say_so(tmp_path: Path) -> None:
     few = [{"kind": "download", "bytes": 300_000}]
     found = measured_in(made(None, traffic=few), tmp_path)
