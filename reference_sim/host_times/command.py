@@ -8,9 +8,8 @@ from pathlib import Path
 
 import click
 
-from pepscope.command_line.notes import note
 from pepscope.command_line.reports import ReportingCommand, json_option
-from pepscope.command_line.volume import announce
+from pepscope.command_line.volume import announce, note
 from pepscope.errors import UsageError
 from pepscope.whole_file import write_whole
 

@@ -276,7 +276,7 @@ def test_thresholds_are_probabilities() -> None:
 
 def test_the_command_and_python_have_the_same_thresholds() -> None:
     from detector import options
-    from detector.commands import detect as cli
+    from detector.commands import detecting as cli
     from pepscope.command_line.options import LEAST_PROBABILITY
 
     assert options.DECISION_PROBABILITY == LEAST_PROBABILITY

@@ -28,6 +28,8 @@ LARGER = {
     "reference_sim/scenarios": "data: one file a scenario",
     "reports/assets": "data: one file a page, a style or a script",
 }
+#: Modules of crates that may show more, each for a reason.
+LARGER_CRATES = {"crates/path/src/hsdpa": "one file a stage of the radio chain"}
 MOST_LINES = 400
 #: Files that may be longer, each for a reason.
 LONGER: dict[str, str] = {}
@@ -65,6 +67,17 @@ def test_no_room_or_package_shows_many_entries() -> None:
     crowded = {folder: len(shown) for folder, shown in entries.items() if len(shown) > MOST_ENTRIES}
     assert not set(crowded) - set(LARGER), crowded
     assert set(LARGER) <= set(entries)
+
+
+def test_no_crate_or_module_shows_many_entries() -> None:
+    shown: defaultdict[str, set[str]] = defaultdict(set)
+    for path in _files():
+        if path.suffix == ".rs" and path.parts[0] == "crates" and path.parts[2] == "src":
+            for folder in path.parents[:-3]:
+                shown[folder.as_posix()].add(path.relative_to(folder).parts[0].removesuffix(".rs"))
+    assert len(shown) > 20
+    crowded = {folder: len(names) for folder, names in shown.items() if len(names - {"lib", "mod"}) > MOST_ENTRIES}
+    assert set(crowded) == set(LARGER_CRATES), crowded
 
 
 def test_no_python_file_is_long() -> None:

@@ -1,43 +1,12 @@
 //! `pepscope._core`: the Rust crates for Python. Conversions only.
 
-mod agreement;
-mod annotated;
-mod application_plug_ins;
-mod capture;
-mod clocks;
-mod connection_numbers;
-mod datagrams;
-mod decoding;
-mod exchanges;
-mod flow_columns;
-mod flow_ends;
-mod flow_times;
-mod frames;
-mod freed_memory;
-mod host_clock;
-#[cfg(target_os = "linux")]
-mod live;
-mod one_capture;
-mod packets;
-mod pair_numbers;
-mod pair_segments;
-mod payload;
-mod payload_fingerprints;
-mod plug_ins;
-mod pointed;
-mod read;
+mod captures;
+mod connections;
+mod flows;
+mod pairs;
 mod record;
-mod references;
-mod senders;
-mod simulate;
-mod sliding_mode;
-mod staircases;
-mod standard_input;
-mod summaries;
-mod tally;
-mod telling;
+mod simulation;
 mod templates;
-mod timestamps;
 
 use pyo3::prelude::*;
 
@@ -46,73 +15,75 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::annotated::copy_with_comments;
+    use crate::captures::annotated::copy_with_comments;
     #[pymodule_export]
-    use crate::capture::Capture;
+    use crate::captures::capture::Capture;
     #[pymodule_export]
-    use crate::clocks::Constraints;
+    use crate::captures::frames::{frames_of_connections, header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]
-    use crate::connection_numbers::{
+    use crate::captures::packets::{Packet, PacketColumns};
+    #[pymodule_export]
+    use crate::captures::payload::{compare_payload, compare_payloads, same_openings, PayloadSample};
+    #[pymodule_export]
+    use crate::captures::read::begins_like_capture;
+    #[pymodule_export]
+    use crate::captures::read::read_capture;
+    #[pymodule_export]
+    use crate::captures::references::reference_kinds;
+    #[pymodule_export]
+    use crate::connections::connection_numbers::{
         abort, abort_at_sender, ack_delays, answer_times, answering_hop_limits, fins, hop_limits, plain_round_trips,
         window_course, Abort, AbortAtSender, AnswerTimes, AnsweringHopLimits, RoundTrips, WindowCourse,
     };
     #[pymodule_export]
-    use crate::exchanges::{connection_exchanges, exchange_kinds};
+    use crate::connections::exchanges::{connection_exchanges, exchange_kinds};
     #[pymodule_export]
-    use crate::flow_columns::{
+    use crate::connections::one_capture::{exchanges_and_senders, frame_spans, frames_at, member_quantiles};
+    #[pymodule_export]
+    use crate::flows::clocks::Constraints;
+    #[pymodule_export]
+    use crate::flows::flow_columns::{
         clock_bounds, early_acks, early_own_acks, fin_leads_ns, flow_numbers, flow_times, published, round_trips_below,
     };
     #[pymodule_export]
-    use crate::flow_ends::{coded_options, fin_offsets, flow_ends, openings, FlowEnds};
+    use crate::flows::flow_ends::{coded_options, fin_offsets, flow_ends, openings, FlowEnds};
     #[pymodule_export]
-    use crate::flow_times::FlowTimes;
+    use crate::flows::flow_times::FlowTimes;
     #[pymodule_export]
-    use crate::frames::{frames_of_connections, header_kinds, read_frames, CaptureFrames};
+    use crate::flows::host_clock::HostTicks;
     #[pymodule_export]
-    use crate::host_clock::HostTicks;
-    #[cfg(target_os = "linux")]
+    use crate::flows::staircases::{acknowledgement_steps, data_ranges, first_arrivals};
     #[pymodule_export]
-    use crate::live::LivePath;
+    use crate::flows::timestamps::{clock_falls, longest_pause_ns, timestamp_steps};
     #[pymodule_export]
-    use crate::one_capture::{exchanges_and_senders, frame_spans, frames_at, member_quantiles};
-    #[pymodule_export]
-    use crate::packets::{Packet, PacketColumns};
-    #[pymodule_export]
-    use crate::pair_numbers::{
+    use crate::pairs::pair_numbers::{
         common_packets, least_changed, may_share_packets, packet_keys, packet_twins, sender_leads, transfer_spans,
         CommonPackets, TransferSpans,
     };
     #[pymodule_export]
-    use crate::pair_segments::{align_all_segments, align_segments, segment_counts, PairSegments};
+    use crate::pairs::pair_segments::{align_all_segments, align_segments, segment_counts, PairSegments};
     #[pymodule_export]
-    use crate::payload::{compare_payload, compare_payloads, same_openings, PayloadSample};
+    use crate::pairs::payload_fingerprints::{fingerprints, sketch, vote, voted_shifts};
     #[pymodule_export]
-    use crate::payload_fingerprints::{fingerprints, sketch, vote, voted_shifts};
+    use crate::pairs::pointed::{
+        compared_segments, first_flagged_packets, flow_rows, soonest_acknowledgements, FlowRows,
+    };
     #[pymodule_export]
-    use crate::plug_ins::{ControlAcknowledgement, SimulatedPacket};
-    #[pymodule_export]
-    use crate::pointed::{compared_segments, first_flagged_packets, flow_rows, soonest_acknowledgements, FlowRows};
-    #[pymodule_export]
-    use crate::read::begins_like_capture;
-    #[pymodule_export]
-    use crate::read::read_capture;
-    #[pymodule_export]
-    use crate::references::reference_kinds;
-    #[pymodule_export]
-    use crate::simulate::{check_scenario, simulate, Simulated};
-    #[pymodule_export]
-    use crate::sliding_mode::SlidingMode;
-    #[pymodule_export]
-    use crate::staircases::{acknowledgement_steps, data_ranges, first_arrivals};
-    #[pymodule_export]
-    use crate::telling::{
+    use crate::pairs::telling::{
         acknowledging_rows, data_rows, first_copies, first_flagged, last_arrivals, receiver_times_s, row_of_byte,
         strongest,
     };
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use crate::simulation::live::LivePath;
+    #[pymodule_export]
+    use crate::simulation::plug_ins::{ControlAcknowledgement, SimulatedPacket};
+    #[pymodule_export]
+    use crate::simulation::simulate::{check_scenario, simulate, Simulated};
+    #[pymodule_export]
+    use crate::simulation::sliding_mode::SlidingMode;
     #[pymodule_export]
     use crate::templates::{duration_texts, filled_json, time_texts};
-    #[pymodule_export]
-    use crate::timestamps::{clock_falls, longest_pause_ns, timestamp_steps};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

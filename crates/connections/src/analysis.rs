@@ -1,11 +1,11 @@
 //! Segments in, connections out.
 
-use crate::columns::{Columns, EncodedPackets, PacketStore};
 use crate::connection::{Connection, FIRST_PACKETS};
 use crate::key::Key;
 use crate::missing::NotCaptured;
-use crate::payload_sample::{is_kept, PayloadPieces, PieceStore};
-use crate::reading::Reading;
+use crate::records::columns::{Columns, EncodedPackets, PacketStore};
+use crate::records::payload_sample::{is_kept, PayloadPieces, PieceStore};
+use crate::stream::reading::Reading;
 use crate::summary::ConnectionSummary;
 use crate::table::{FlowTable, Place};
 use pepscope_wire::segment::{flag, Segment};

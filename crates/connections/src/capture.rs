@@ -5,16 +5,16 @@ use std::ops::Range;
 use pepscope_wire::Tally;
 
 use crate::analysis::Connections;
-use crate::columns::EncodedPackets;
 use crate::datagram_flow::DatagramFlow;
 use crate::json::write_connection;
 use crate::missing::NotCaptured;
-use crate::oversize::Oversize;
-use crate::partitioned::{Loaded, PartitionedPackets};
-use crate::payload_sample::PayloadPieces;
 use crate::read::{Observed, Summaries};
+use crate::records::columns::EncodedPackets;
+use crate::records::payload_sample::PayloadPieces;
 use crate::references::Reference;
-use crate::spill::{SpillError, TemporaryBytes};
+use crate::storage::oversize::Oversize;
+use crate::storage::partitioned::{Loaded, PartitionedPackets};
+use crate::storage::spill::{SpillError, TemporaryBytes};
 use crate::summary::ConnectionSummary;
 
 /// Why something of a connection cannot be given.

@@ -4,11 +4,11 @@
 
 use crate::key::Key;
 use crate::mark;
-use crate::reading::{
+use crate::stream::reading::{
     count_marks, initial_marks, note_close, read_acknowledgement, read_sequence, Reading, NO_ACKNOWLEDGEMENT,
 };
-use crate::retransmission::{Repeat, ASSUMED_ROUND_TRIP_NS};
-use crate::side::{Side, NEVER};
+use crate::stream::retransmission::{Repeat, ASSUMED_ROUND_TRIP_NS};
+use crate::stream::side::{Side, NEVER};
 use pepscope_wire::segment::{flag, Segment, TunnelKind};
 
 /// While a SYN is missing, the lowest number of so many packets is taken for the stream's beginning.

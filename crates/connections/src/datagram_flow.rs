@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use pepscope_wire::Datagram;
 
-use crate::payload_sample::is_kept;
+use crate::records::payload_sample::is_kept;
 
 /// The first datagrams of each side are kept whole, so that they overlap any other segmentation of the same bytes.
 const WHOLE_DATAGRAMS: usize = 64;

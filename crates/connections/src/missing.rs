@@ -2,7 +2,7 @@
 //! the other direction takes another way (asymmetric routing).
 
 use crate::connection::Connection;
-use crate::side::Side;
+use crate::stream::side::Side;
 use crate::summary::ConnectionSummary;
 
 /// The initial window, which a sender may send before an acknowledgement arrives: ten segments of 1460 bytes (RFC 6928

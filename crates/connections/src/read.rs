@@ -13,11 +13,11 @@ use pepscope_wire::{CaptureError, CaptureReader, Datagram, DatagramObserver, Ech
 use crate::analysis::{Analysis, Connections, Settings};
 use crate::capture::{AnalysedCapture, Packets};
 use crate::datagram_flow::{DatagramFlow, DatagramFlows};
-use crate::oversize::PartitionSizes;
-use crate::partitioned::PartitionedPackets;
 use crate::references::{Reference, References};
-use crate::spill::{Spill, SpillError};
-use crate::stored::{StoredSummaries, SummaryStore};
+use crate::storage::oversize::PartitionSizes;
+use crate::storage::partitioned::PartitionedPackets;
+use crate::storage::spill::{Spill, SpillError};
+use crate::storage::stored::{StoredSummaries, SummaryStore};
 
 /// Segments between two calls of `progress` and looks at the memory; some milliseconds of work.
 const SEGMENTS_BETWEEN_LOOKS: u32 = 1 << 16;

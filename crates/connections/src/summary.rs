@@ -2,7 +2,7 @@
 
 use crate::connection::{Close, Connection};
 use crate::missing::MissingPackets;
-use crate::side::NEVER;
+use crate::stream::side::NEVER;
 use pepscope_wire::segment::TunnelKind;
 
 /// What one side sent. Times are nanoseconds since the epoch; `None` where it was not seen.

@@ -1,6 +1,6 @@
 //! What every part of a path has in common.
 
-use crate::line::Line;
+use crate::lines::line::Line;
 use crate::passage::AnyPassage;
 
 /// A time since the start of the run, or a span of time, in nanoseconds.

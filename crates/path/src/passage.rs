@@ -1,10 +1,10 @@
 //! What the driver's fast path needs of a direction of a hop: when the next packet arrives is known, and each packet once
 //! it enters.
 
-use crate::branches::BranchLines;
 use crate::hop::{Datagram, Nanoseconds};
-use crate::line::{Following, Line};
-use crate::managed::DropTailLine;
+use crate::lines::branches::BranchLines;
+use crate::lines::line::{Following, Line};
+use crate::queues::managed::DropTailLine;
 
 /// A direction of a hop whose packets need one wake-up each.
 pub trait Passage<P> {
@@ -166,10 +166,10 @@ impl<P: Datagram> Passage<P> for &mut Line<P> {
 #[cfg(test)]
 mod tests {
     use crate::hop::{Nanoseconds, MILLISECOND, NEVER};
-    use crate::line::Line;
-    use crate::loss::LossSettings;
-    use crate::queue::{QueueLimit, QueueSettings};
-    use crate::wired::{LineSettings, Wired, WiredSettings};
+    use crate::lines::line::Line;
+    use crate::lines::loss::LossSettings;
+    use crate::lines::wired::{LineSettings, Wired, WiredSettings};
+    use crate::queues::queue::{QueueLimit, QueueSettings};
     use proptest::prelude::{prop, prop_assert_eq, proptest, Just};
     use proptest::prop_oneof;
 

@@ -9,10 +9,10 @@ mod kernel_prediction;
 use pepscope_path::{Nanoseconds, NEVER};
 
 use crate::control::CongestionControl;
-use crate::receiver::Receiver;
-use crate::run::Run;
-use crate::segment::{ContentId, Segment};
-use crate::sender::Sender;
+use crate::packets::run::Run;
+use crate::packets::segment::{ContentId, Segment};
+use crate::receiving::receiver::Receiver;
+use crate::sending::sender::Sender;
 use crate::settings::{Settings, Stack};
 use crate::state::{Event, Events, State};
 use crate::statistics::Statistics;

@@ -16,15 +16,15 @@ use std::collections::VecDeque;
 
 use pepscope_path::{Nanoseconds, NextTimes, Random, NEVER, SECOND};
 
-use crate::application::{Application, ApplicationCounts};
+use crate::applications::application::{Application, ApplicationCounts};
+use crate::applications::script::ScriptError;
+use crate::applications::voice::{VoiceReception, VoiceSettings, VoiceSource};
 use crate::connection::Connection;
 use crate::flow_table::FlowTable;
-use crate::packet::Packet;
-use crate::packet_sink::PacketSink;
-use crate::script::ScriptError;
-use crate::segment::Segment;
+use crate::packets::packet::Packet;
+use crate::packets::packet_sink::PacketSink;
+use crate::packets::segment::Segment;
 use crate::statistics::Statistics;
-use crate::voice::{VoiceReception, VoiceSettings, VoiceSource};
 
 use attribution::Attribution;
 use datagrams::DatagramFlow;

@@ -3,7 +3,7 @@
 use pepscope_path::{Nanoseconds, MILLISECOND, SECOND};
 
 use crate::control::ControlKind;
-use crate::segment::OptionLayout;
+use crate::packets::segment::OptionLayout;
 
 /// How congestion marks are echoed and answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

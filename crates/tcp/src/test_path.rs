@@ -8,10 +8,10 @@ use pepscope_path::{
     WiredSettings, MILLISECOND, NEVER,
 };
 
+use crate::applications::script::Script;
 use crate::host::{FlowResult, FlowSettings, Host, Role};
-use crate::packet::Packet;
-use crate::script::Script;
-use crate::segment::Segment;
+use crate::packets::packet::Packet;
+use crate::packets::segment::Segment;
 use crate::settings::Settings;
 
 pub(crate) struct TestPath {

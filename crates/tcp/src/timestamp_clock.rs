@@ -2,7 +2,7 @@
 
 use pepscope_path::{Nanoseconds, SECOND};
 
-use crate::segment::Timestamps;
+use crate::packets::segment::Timestamps;
 
 /// A timestamp older than that does not order segments any more (RFC 7323, section 5.5).
 const RECENT_LIFETIME: Nanoseconds = 24 * 24 * 3600 * SECOND;
@@ -75,7 +75,7 @@ impl TimestampClock {
 #[cfg(test)]
 mod tests {
     use super::TimestampClock;
-    use crate::segment::Timestamps;
+    use crate::packets::segment::Timestamps;
     use pepscope_path::MILLISECOND;
 
     #[test]

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use crate::ethertype;
-use crate::ip::protocol;
-use crate::layer::{Layer, WalkState};
-use crate::link::{self, LinkType};
+use crate::headers::ethertype;
+use crate::headers::ip::protocol;
+use crate::headers::layer::{Layer, WalkState};
+use crate::headers::link::{self, LinkType};
+use crate::headers::view::View;
 use crate::segment::TunnelKind;
-use crate::view::View;
 
 /// What a GRE header announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! UDP datagrams outside every known tunnel: something else may carry a TCP stream's bytes in them, and what answers
 //! them was reached without TCP.
 
-use crate::echo::Echo;
-use crate::layer::IpHeader;
+use crate::headers::echo::Echo;
+use crate::headers::layer::IpHeader;
 
 /// A UDP datagram. The payload lives until the reader goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

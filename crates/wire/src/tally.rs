@@ -2,8 +2,8 @@
 
 use crate::content::Content;
 use crate::error::{Damage, Reject};
-use crate::link::LinkType;
-use crate::series::PartTally;
+use crate::files::series::PartTally;
+use crate::headers::link::LinkType;
 
 /// Frames of one link-layer type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::departures::Departures;
 use super::settings::UplinkSettings;
-use crate::serialisation::Serialisation;
+use crate::transmitters::serialisation::Serialisation;
 use crate::{Datagram, HopCounts, Nanoseconds, SettingsError};
 
 #[derive(Clone, Debug)]

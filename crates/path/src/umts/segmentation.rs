@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::queue::{Occupancy, QueueLimit, QueueSettings, Size};
+use crate::queues::queue::{Occupancy, QueueLimit, QueueSettings, Size};
 
 use super::pdu::{length_indicator_bytes, AMD_HEADER_BYTES};
 

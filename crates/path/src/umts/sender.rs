@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::hop::{Nanoseconds, NEVER};
-use crate::queue::QueueLimit;
+use crate::queues::queue::QueueLimit;
 
 use super::pdu::{status_runs, DataPdu, Missing, NumberedCounts, SequenceNumber, StatusPdu};
 use super::segmentation::{Cut, LastPdu, Segmentation};

@@ -4,7 +4,7 @@ use super::pdu::{Missing, NumberedCounts, SequenceNumber, StatusPdu};
 use super::sender::Sender;
 use super::settings::{PollSettings, RadioLinkControlSettings};
 use crate::hop::{MILLISECOND, NEVER};
-use crate::queue::QueueLimit;
+use crate::queues::queue::QueueLimit;
 
 const MS: u64 = MILLISECOND;
 

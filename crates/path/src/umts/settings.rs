@@ -1,7 +1,7 @@
 //! Settings of a dedicated channel.
 
 use crate::hop::{Nanoseconds, MILLISECOND};
-use crate::queue::QueueLimit;
+use crate::queues::queue::QueueLimit;
 use crate::settings::{check_probability, SettingsError};
 
 use super::pdu::{status_runs, AMD_HEADER_BYTES};

@@ -4,10 +4,10 @@ use pepscope_path::{Nanoseconds, NEVER};
 
 use super::header_prediction::Taken;
 use super::Connection;
-use crate::receiver::SenderTimes;
-use crate::segment::{Flags, Segment};
-use crate::sender::AckOutcome;
-use crate::sequence::position;
+use crate::packets::segment::{Flags, Segment};
+use crate::packets::sequence::position;
+use crate::receiving::receiver::SenderTimes;
+use crate::sending::sender::AckOutcome;
 use crate::settings::Stack;
 use crate::state::{Event, State};
 

@@ -4,9 +4,9 @@ use pepscope_path::Nanoseconds;
 
 use super::header_prediction::Transmission;
 use super::Connection;
-use crate::segment::{Ecn, Flags, Segment};
-use crate::sender::Outgoing;
-use crate::sequence::number;
+use crate::packets::segment::{Ecn, Flags, Segment};
+use crate::packets::sequence::number;
+use crate::sending::sender::Outgoing;
 use crate::settings::{EcnMode, Stack};
 
 /// Blocks that fit the option space with and without timestamps (RFC 2018, section 3).

@@ -3,8 +3,8 @@
 use pepscope_path::{Nanoseconds, NEVER};
 
 use super::Connection;
-use crate::segment::{Ecn, Flags, Segment};
-use crate::sequence::{number, position};
+use crate::packets::segment::{Ecn, Flags, Segment};
+use crate::packets::sequence::{number, position};
 use crate::settings::{EcnMode, Stack};
 use crate::state::{Event, State};
 

@@ -6,12 +6,12 @@
 use pepscope_path::Nanoseconds;
 
 use super::Connection;
-use crate::packet::Packet;
-use crate::packet_sink::PacketSink;
-use crate::run::Run;
-use crate::segment::{Ecn, Flags, Segment};
-use crate::sender::Burst;
-use crate::sequence::number;
+use crate::packets::packet::Packet;
+use crate::packets::packet_sink::PacketSink;
+use crate::packets::run::Run;
+use crate::packets::segment::{Ecn, Flags, Segment};
+use crate::packets::sequence::number;
+use crate::sending::sender::Burst;
 use crate::settings::EcnMode;
 use crate::state::State;
 

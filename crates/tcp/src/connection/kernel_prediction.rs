@@ -6,12 +6,12 @@
 use pepscope_path::Nanoseconds;
 
 use super::Connection;
-use crate::packet::Packet;
-use crate::packet_sink::PacketSink;
-use crate::receiver::SenderTimes;
-use crate::segment::{Ecn, Flags, Segment};
-use crate::sender::KernelBurst;
-use crate::sequence::number;
+use crate::packets::packet::Packet;
+use crate::packets::packet_sink::PacketSink;
+use crate::packets::segment::{Ecn, Flags, Segment};
+use crate::packets::sequence::number;
+use crate::receiving::receiver::SenderTimes;
+use crate::sending::sender::KernelBurst;
 use crate::settings::{EcnMode, Stack};
 use crate::state::{Event, State};
 

@@ -3,8 +3,8 @@
 use pepscope_path::{LineSettings, LossSettings, Wired, WiredSettings, MILLISECOND, NEVER, SECOND};
 
 use super::{kind, ControlKind, RENO};
-use crate::script::Script;
-use crate::segment::ContentId;
+use crate::applications::script::Script;
+use crate::packets::segment::ContentId;
 use crate::settings::Settings;
 use crate::test_path::TestPath;
 

@@ -6,9 +6,9 @@ use pepscope_path::{
 };
 
 use super::{kind, ControlKind, RENO};
-use crate::packet::Packet;
-use crate::script::Script;
-use crate::segment::ContentId;
+use crate::applications::script::Script;
+use crate::packets::packet::Packet;
+use crate::packets::segment::ContentId;
 use crate::settings::{EcnMode, Recovery, Settings};
 use crate::test_path::TestPath;
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use pepscope_path::Nanoseconds;
 
 use super::{Host, Outcome};
-use crate::segment::ContentId;
+use crate::packets::segment::ContentId;
 
 /// Where each flow's application is. Places are those of connections.
 #[derive(Debug, Default)]

@@ -4,10 +4,10 @@
 use pepscope_path::{Nanoseconds, NEVER};
 
 use super::{Host, HostError, Role};
-use crate::application::{Action, Protocol};
-use crate::packet::{DatagramPacket, DatagramTransport, Packet};
-use crate::segment::ContentId;
-use crate::streams::Streams;
+use crate::applications::application::{Action, Protocol};
+use crate::applications::streams::Streams;
+use crate::packets::packet::{DatagramPacket, DatagramTransport, Packet};
+use crate::packets::segment::ContentId;
 
 /// The longest payload of one datagram: a UDP datagram that fills an IPv4 packet.
 const MOST_PAYLOAD_BYTES: u64 = 65_507;

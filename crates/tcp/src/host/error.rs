@@ -2,8 +2,8 @@
 
 use core::fmt;
 
+use crate::applications::script::ScriptError;
 use crate::flow_table::FLOW_LIMIT;
-use crate::script::ScriptError;
 
 /// Why a flow cannot be added.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -6,9 +6,9 @@
 use pepscope_path::Nanoseconds;
 
 use super::Host;
-use crate::packet::Packet;
-use crate::packet_sink::PacketSink;
-use crate::segment::Segment;
+use crate::packets::packet::Packet;
+use crate::packets::packet_sink::PacketSink;
+use crate::packets::segment::Segment;
 
 /// The flow that the fast path answered last. Its entry in the table of timeouts may be out of date.
 #[derive(Clone, Copy, Debug)]

@@ -4,11 +4,11 @@ use pepscope_path::{Nanoseconds, NEVER};
 
 use super::identifications::Identifications;
 use super::processing::News;
-use crate::application::{Application, ApplicationCounts, Socket};
+use crate::applications::application::{Application, ApplicationCounts, Socket};
+use crate::applications::script::Script;
 use crate::connection::Connection;
-use crate::run::Run;
-use crate::script::Script;
-use crate::segment::{ContentId, Segment};
+use crate::packets::run::Run;
+use crate::packets::segment::{ContentId, Segment};
 use crate::settings::Settings;
 use crate::state::{Event, State};
 use crate::statistics::Statistics;

@@ -1,6 +1,6 @@
 //! IP identifications that a machine counts by destination, as Windows does; IPv6 has none.
 
-use crate::segment::Segment;
+use crate::packets::segment::Segment;
 use crate::settings::Stack;
 
 /// The next identification for each destination: of a server the mobiles, of a mobile the one server.

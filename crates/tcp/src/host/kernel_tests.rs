@@ -2,9 +2,9 @@
 
 use pepscope_path::{Direction, Nanoseconds, MILLISECOND, SECOND};
 
-use crate::packet::Packet;
-use crate::script::{Reading, Script};
-use crate::segment::{ContentId, Flags, OptionLayout, Segment};
+use crate::applications::script::{Reading, Script};
+use crate::packets::packet::Packet;
+use crate::packets::segment::{ContentId, Flags, OptionLayout, Segment};
 use crate::settings::{
     DelayedAcknowledgement, Recovery, RetransmissionEstimator, RetransmissionSettings, Settings, Stack,
 };

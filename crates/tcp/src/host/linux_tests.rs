@@ -2,8 +2,8 @@
 
 use pepscope_path::{Direction, Nanoseconds, MILLISECOND, SECOND};
 
-use crate::script::Script;
-use crate::segment::{ContentId, Flags, Segment};
+use crate::applications::script::Script;
+use crate::packets::segment::{ContentId, Flags, Segment};
 use crate::settings::{RetransmissionEstimator, RetransmissionSettings, Settings, Stack};
 use crate::test_path::{wired, TestPath};
 use crate::ProcessingSettings;
@@ -80,17 +80,17 @@ fn bursts_of_two_end_in_a_pushed_segment() {
 #[test]
 fn a_short_segment_waits_for_an_earlier_short_one() {
     let server = Script::new(vec![
-        crate::script::Step::Receive { bytes: 300 },
-        crate::script::Step::Send { content: FILE, bytes: 100 },
-        crate::script::Step::Wait { duration_ns: MILLISECOND },
-        crate::script::Step::Send { content: REQUEST, bytes: 200 },
-        crate::script::Step::Wait { duration_ns: 100 * MILLISECOND },
-        crate::script::Step::Close,
+        crate::applications::script::Step::Receive { bytes: 300 },
+        crate::applications::script::Step::Send { content: FILE, bytes: 100 },
+        crate::applications::script::Step::Wait { duration_ns: MILLISECOND },
+        crate::applications::script::Step::Send { content: REQUEST, bytes: 200 },
+        crate::applications::script::Step::Wait { duration_ns: 100 * MILLISECOND },
+        crate::applications::script::Step::Close,
     ]);
     let mobile = Script::new(vec![
-        crate::script::Step::Send { content: REQUEST, bytes: 300 },
-        crate::script::Step::ReceiveAll,
-        crate::script::Step::Close,
+        crate::applications::script::Step::Send { content: REQUEST, bytes: 300 },
+        crate::applications::script::Step::ReceiveAll,
+        crate::applications::script::Step::Close,
     ]);
     let sent = |passed: &[(Nanoseconds, Direction, Segment)]| -> Vec<Nanoseconds> {
         let data = passed.iter().filter(|(_, way, sent)| *way == Direction::Down && sent.payload_bytes > 0);

@@ -2,8 +2,8 @@
 
 use pepscope_path::{Nanoseconds, Ring, NEVER};
 
-use crate::packet::Packet;
-use crate::segment::Segment;
+use crate::packets::packet::Packet;
+use crate::packets::segment::Segment;
 
 /// A packet with the time at which it gets there.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use pepscope_path::{Cooling, Nanoseconds, ProcessingTime, Random, RunOfActs, Tim
 use super::passing::PassingPackets;
 use super::Role;
 use crate::flow_table::FlowTable;
-use crate::packet::Packet;
-use crate::segment::{ContentId, Flags, Segment};
+use crate::packets::packet::Packet;
+use crate::packets::segment::{ContentId, Flags, Segment};
 
 /// How long a machine takes. The defaults were measured between kernels in network namespaces, with programs in Python
 /// (docs/models/hosts.md).

@@ -6,11 +6,11 @@ use proptest::{collection, option};
 
 use super::transfers::{ends, read_by, readers};
 use super::{Host, Outcome};
-use crate::application::{Action, Protocol};
-use crate::proxy::{AbortPropagation, Forwarding, MachineSettings, Opening, Proxy, ProxySettings};
-use crate::script::Script;
+use crate::applications::application::{Action, Protocol};
+use crate::applications::script::Script;
+use crate::applications::streams::{Message, Piece, Streams, Write};
+use crate::middleboxes::proxy::{AbortPropagation, Forwarding, MachineSettings, Opening, Proxy, ProxySettings};
 use crate::settings::Settings;
-use crate::streams::{Message, Piece, Streams, Write};
 use crate::test_path::{wired, TestPath};
 
 /// Asks for one answer after the other, each a time after the last; a server answers.
@@ -136,7 +136,7 @@ proptest! {
         path.assert_intact(0);
         prop_assert_eq!(path.mobile_result(0).outcome, Outcome::Closed);
         prop_assert_eq!(path.server_result(0).outcome, Outcome::Closed);
-        let sides = [crate::segment::ContentId(1 << 30), crate::segment::ContentId((1 << 30) + 1)];
+        let sides = [crate::packets::segment::ContentId(1 << 30), crate::packets::segment::ContentId((1 << 30) + 1)];
         let [asked, answered] = sides.map(|content| streams.messages(content));
         prop_assert_eq!((asked.len(), answered.len()), (count, count));
         for (question, answer) in asked.iter().zip(&answered) {

@@ -3,9 +3,9 @@
 use pepscope_path::{Nanoseconds, NEVER};
 
 use super::{Host, HostError};
-use crate::application::{Conversation, Protocol};
-use crate::segment::ContentId;
-use crate::streams::Streams;
+use crate::applications::application::{Conversation, Protocol};
+use crate::applications::streams::Streams;
+use crate::packets::segment::ContentId;
 
 impl Host {
     /// Has `protocol` say what `flow` does, in place of its script's steps. What it writes is `content` of `streams`.

@@ -1,8 +1,8 @@
 //! What became of a host's flows, speech and packets so far.
 
 use super::{FlowResult, Host};
+use crate::applications::voice::{VoiceCounts, VoiceReception, VoiceSource};
 use crate::connection::Connection;
-use crate::voice::{VoiceCounts, VoiceReception, VoiceSource};
 
 impl Host {
     /// What became of each flow so far, in the order in which they were added.

@@ -1,12 +1,12 @@
 use pepscope_path::{LineSettings, Nanoseconds, Wired, WiredSettings, MILLISECOND, SECOND};
 
 use super::{FlowSettings, Host, HostError, Outcome, Role};
-use crate::packet::Packet;
-use crate::script::{Pause, Reading, Script, Step};
-use crate::segment::{ContentId, Segment};
+use crate::applications::script::{Pause, Reading, Script, Step};
+use crate::applications::voice::VoiceSettings;
+use crate::packets::packet::Packet;
+use crate::packets::segment::{ContentId, Segment};
 use crate::settings::Settings;
 use crate::test_path::{wired, TestPath};
-use crate::voice::VoiceSettings;
 
 const FILE: ContentId = ContentId(1);
 const REQUEST: ContentId = ContentId(2);

@@ -5,9 +5,9 @@ use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest, Just, Propte
 use proptest::{option, prop_oneof, sample};
 
 use super::Outcome;
+use crate::applications::script::{Pause, Reading, Script};
 use crate::control::ControlKind;
-use crate::script::{Pause, Reading, Script};
-use crate::segment::ContentId;
+use crate::packets::segment::ContentId;
 use crate::settings::{DelayedAcknowledgement, EcnMode, Recovery, RetransmissionSettings, Settings, Stack};
 use crate::test_path::{wired, TestPath};
 

@@ -9,8 +9,8 @@ use pepscope_path::Nanoseconds;
 
 use crate::host::identifications::Identifications;
 use crate::host::{Host, Processing};
-use crate::packet::Packet;
-use crate::packet_sink::PacketSink;
+use crate::packets::packet::Packet;
+use crate::packets::packet_sink::PacketSink;
 use crate::settings::Stack;
 
 impl Host {

@@ -6,9 +6,9 @@ use proptest::prop_oneof;
 
 use super::super::transfers::{ends, read_by, readers};
 use super::super::FlowResult;
-use crate::packet::Packet;
-use crate::script::Script;
-use crate::segment::ContentId;
+use crate::applications::script::Script;
+use crate::packets::packet::Packet;
+use crate::packets::segment::ContentId;
 use crate::settings::Settings;
 use crate::test_path::{wired, TestPath};
 

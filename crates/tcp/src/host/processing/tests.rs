@@ -1,8 +1,8 @@
 use pepscope_path::{Nanoseconds, ProcessingTime, Random, MICROSECOND, QUANTILES, SECOND};
 
 use super::{News, Processing, ProcessingSettings};
-use crate::packet::Packet;
-use crate::segment::{Flags, Segment};
+use crate::packets::packet::Packet;
+use crate::packets::segment::{Flags, Segment};
 
 fn processing(seed: u64) -> Processing {
     let settings = ProcessingSettings { interrupted_share: 0.0, ..ProcessingSettings::default() };

@@ -1,0 +1,142 @@
+//! What one capture alone is judged by, and the frames that show it, for Python.
+
+use numpy::ndarray::Array2;
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
+use pepscope_connections::{AnalysedCapture, Columns, LookupError};
+use pepscope_evidence::exchanges::ExchangeReader;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::captures::capture::{frame_number, raised, Capture};
+use crate::captures::decoding::visit;
+use crate::captures::freed_memory::let_freed_memory_be_reused;
+use crate::connections::exchanges;
+use crate::connections::senders;
+
+/// Stands for a frame that is not there.
+const NO_FRAME: i64 = -1;
+
+/// Exchanges, round trips and senders of all connections, each of which is decoded once.
+#[pyfunction]
+pub(crate) fn exchanges_and_senders<'py>(
+    py: Python<'py>,
+    capture: &Capture,
+) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>, Bound<'py, PyDict>)> {
+    let analysed = &capture.analysed;
+    let find = || {
+        let (mut reader, mut found) = (ExchangeReader::default(), senders::Found::default());
+        visit(analysed, |shown| {
+            exchanges::add(&mut reader, shown);
+            found.add(shown);
+        })?;
+        Ok((exchanges::ordered(reader), found.finish(analysed)?))
+    };
+    let (reader, found) = py.detach(find).map_err(raised)?;
+    let (exchanges, round_trips) = exchanges::tables(py, reader)?;
+    Ok((exchanges, round_trips, senders::table(py, found)?))
+}
+
+/// Of each member the value with rank `(count - 1) * share`, rounded down, of its known values; NaN of none.
+#[pyfunction]
+pub(crate) fn member_quantiles<'py>(
+    py: Python<'py>,
+    values: PyReadonlyArray1<'py, f64>,
+    owners: PyReadonlyArray1<'py, i64>,
+    members: usize,
+    share: f64,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let (values, owners) = (values.as_slice()?, owners.as_slice()?);
+    let found = py.detach(|| pepscope_evidence::member_quantiles::member_quantiles(values, owners, members, share));
+    let unfit = || PyValueError::new_err("each value must have an owner, one of the members or a negative number");
+    Ok(found.ok_or_else(unfit)?.into_pyarray(py))
+}
+
+/// The first and the last frame of some connections, a row a connection; -1 of those without packets.
+#[pyfunction]
+pub(crate) fn frame_spans<'py>(
+    py: Python<'py>,
+    capture: &Capture,
+    connections: Vec<usize>,
+) -> PyResult<Bound<'py, PyArray2<i64>>> {
+    let analysed = &capture.analysed;
+    let mut spans = Array2::from_elem((connections.len(), 2), NO_FRAME);
+    for (row, &connection) in connections.iter().enumerate() {
+        let ends = |packets: &pepscope_connections::EncodedPackets, place| {
+            let mut frames = packets.frame_indices(place);
+            let first = frames.next()?;
+            Some([first, frames.last().unwrap_or(first)])
+        };
+        if let Some(found) = analysed.with_packets(connection, ends).map_err(raised)? {
+            for (cell, frame) in spans.row_mut(row).iter_mut().zip(found) {
+                *cell = frame_number(frame);
+            }
+        }
+    }
+    Ok(spans.into_pyarray(py))
+}
+
+/// A packet that is looked for in a connection.
+struct Sought {
+    partition: usize,
+    connection: usize,
+    row: usize,
+    direction: u8,
+    time_ns: i64,
+    carries: bool,
+}
+
+impl Sought {
+    fn place(&self, columns: &Columns) -> Option<usize> {
+        (0..columns.time_ns.len()).find(|&place| {
+            columns.time_ns[place] == self.time_ns
+                && columns.direction[place] == self.direction
+                && (!self.carries || columns.payload_bytes[place] > 0)
+        })
+    }
+}
+
+/// The frame of the first packet of each connection with this direction, this time, and payload where it must carry
+/// some; -1 where there is none. Each connection is decoded once, partition by partition.
+#[pyfunction]
+pub(crate) fn frames_at<'py>(
+    py: Python<'py>,
+    capture: &Capture,
+    connections: PyReadonlyArray1<'py, i64>,
+    directions: PyReadonlyArray1<'py, u8>,
+    times_ns: PyReadonlyArray1<'py, i64>,
+    carrying: PyReadonlyArray1<'py, bool>,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let connections = connections.as_slice()?;
+    let (directions, times_ns, carrying) = (directions.as_slice()?, times_ns.as_slice()?, carrying.as_slice()?);
+    if [directions.len(), times_ns.len(), carrying.len()].iter().any(|&length| length != connections.len()) {
+        return Err(PyValueError::new_err("the columns differ in length"));
+    }
+    let mut sought = Vec::with_capacity(connections.len());
+    for (row, &connection) in connections.iter().enumerate() {
+        let connection = usize::try_from(connection).map_err(|_| PyValueError::new_err("connections count from 0"))?;
+        let partition = capture.analysed.partition_of(connection).map_err(raised)?;
+        let (direction, time_ns, carries) = (directions[row], times_ns[row], carrying[row]);
+        sought.push(Sought { partition, connection, row, direction, time_ns, carries });
+    }
+    sought.sort_unstable_by_key(|each| (each.partition, each.connection, each.row));
+    let_freed_memory_be_reused();
+    Ok(py.detach(|| frames_of(&capture.analysed, &sought)).map_err(raised)?.into_pyarray(py))
+}
+
+/// The frame of each packet by its row; those of one connection stand together.
+fn frames_of(analysed: &AnalysedCapture, sought: &[Sought]) -> Result<Vec<i64>, LookupError> {
+    let mut found = vec![NO_FRAME; sought.len()];
+    for same in sought.chunk_by(|one, other| one.connection == other.connection) {
+        analysed.with_packets(same[0].connection, |packets, place| {
+            let columns = packets.decode(place..place + 1);
+            let frames: Vec<u64> = packets.frame_indices(place).collect();
+            for each in same {
+                if let Some(&frame) = each.place(&columns).and_then(|place| frames.get(place)) {
+                    found[each.row] = frame_number(frame);
+                }
+            }
+        })?;
+    }
+    Ok(found)
+}

@@ -1,0 +1,8 @@
+//! Packets and payload of connections as bytes in memory.
+
+pub(crate) mod columns;
+pub(crate) mod frame_numbers;
+pub(crate) mod packet_records;
+pub(crate) mod payload_sample;
+pub(crate) mod pool;
+pub(crate) mod segment_record;

@@ -1,0 +1,404 @@
+//! One connection's packets as delta-encoded records: only what differs from what is expected after the packet
+//! before, some 16 bytes a packet instead of 60, since reading a capture costs most where memory is touched for the
+//! first time.
+//!
+//! A record is a head, then one 32-bit word for each bit of `present` that is set, lowest bit first.
+
+use crate::stream::reading::NO_ACKNOWLEDGEMENT;
+
+/// Bits of a head, whose upper half is the IP identification. `HIGH` words complete a difference that 32 bits do not hold.
+mod present {
+    pub(super) const SIDE: u32 = 1; // names the sender, and has no word
+    pub(super) const TIME: u32 = 1 << 1;
+    pub(super) const SEQUENCE: u32 = 1 << 2;
+    pub(super) const ACKNOWLEDGEMENT: u32 = 1 << 3;
+    pub(super) const ROUND_TRIP: u32 = 1 << 4;
+    pub(super) const TSVAL: u32 = 1 << 5;
+    pub(super) const TSECR: u32 = 1 << 6;
+    pub(super) const PAYLOAD_HASH: u32 = 1 << 7;
+    pub(super) const TIME_HIGH: u32 = 1 << 8;
+    pub(super) const SEQUENCE_HIGH: u32 = 1 << 9;
+    pub(super) const ACKNOWLEDGEMENT_HIGH: u32 = 1 << 10;
+    pub(super) const ROUND_TRIP_HIGH: u32 = 1 << 11;
+    pub(super) const PAYLOAD_BYTES: u32 = 1 << 12;
+    pub(super) const WINDOW_BYTES: u32 = 1 << 13;
+    pub(super) const FLAGS_AND_MARKS: u32 = 1 << 14;
+    pub(super) const TTL: u32 = 1 << 15;
+    /// What most packets have none of.
+    pub(super) const RARE: u32 = 0xff00;
+    pub(super) const WORDS: u32 = 0xfffe;
+}
+
+/// Words of the longest record: a power of two, so that masked places need no check.
+const RECORD_WORDS: usize = 1 + present::WORDS.count_ones() as usize;
+const WORD_PLACES: usize = RECORD_WORDS - 1;
+const _: () = assert!(RECORD_WORDS.is_power_of_two());
+
+const NO_ROUND_TRIP: i64 = -1;
+
+/// One packet; offsets count from the side's first known number, as in `Reading`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) side: u8,
+    pub(crate) ttl: u8,
+    pub(crate) flags: u16,
+    pub(crate) marks: u16,
+    pub(crate) ip_id: u16,
+    pub(crate) time_ns: i64,
+    pub(crate) sequence_offset: i64,
+    pub(crate) acknowledgement_offset: i64,
+    pub(crate) round_trip_ns: i64,
+    pub(crate) payload_bytes: u32,
+    pub(crate) window_bytes: u32,
+    pub(crate) tsval: u32,
+    pub(crate) tsecr: u32,
+    pub(crate) payload_hash: u32,
+}
+
+/// What a side's next packet is expected to be like: its data follow, and the rest is as it was.
+#[derive(Clone, Copy, Debug)]
+struct Expected {
+    sequence_offset: i64,
+    acknowledgement_offset: i64,
+    payload_bytes: u32,
+    window_bytes: u32,
+    flags_and_marks: u32,
+    tsval: u32,
+    tsecr: u32,
+    ttl: u32,
+}
+
+/// The state that writing and reading share.
+#[derive(Clone, Copy, Debug)]
+struct Context {
+    time_ns: i64,
+    sides: [Expected; 2],
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        let nothing = Expected {
+            sequence_offset: 0,
+            acknowledgement_offset: NO_ACKNOWLEDGEMENT,
+            payload_bytes: 0,
+            window_bytes: 0,
+            flags_and_marks: 0,
+            tsval: 0,
+            tsecr: 0,
+            ttl: 0,
+        };
+        Context { time_ns: 0, sides: [nothing; 2] }
+    }
+}
+
+impl Context {
+    #[inline]
+    fn follow(&mut self, row: &Row) {
+        self.time_ns = row.time_ns;
+        self.sides[usize::from(row.side & 1)] = Expected {
+            sequence_offset: row.sequence_offset.wrapping_add(i64::from(row.payload_bytes)),
+            acknowledgement_offset: row.acknowledgement_offset,
+            payload_bytes: row.payload_bytes,
+            window_bytes: row.window_bytes,
+            flags_and_marks: u32::from(row.flags) | u32::from(row.marks) << 16,
+            tsval: row.tsval,
+            tsecr: row.tsecr,
+            ttl: u32::from(row.ttl),
+        };
+    }
+}
+
+/// A record in the making, in its place.
+struct Record<'a> {
+    words: &'a mut [u32; RECORD_WORDS],
+    count: usize,
+}
+
+impl Record<'_> {
+    /// Write a word and count it where its bit is set, which costs less than unpredictable branches.
+    #[inline]
+    fn put(&mut self, bit: u32, word: u32) {
+        self.words[self.count & WORD_PLACES] = word;
+        self.count = self.count.wrapping_add(usize::from(self.words[0] & bit != 0));
+    }
+}
+
+/// The bits for a difference of 64 bits: none where there is none, the second where 32 bits do not hold it.
+#[inline]
+fn bits_of(difference: i64, low: u32, high: u32) -> u32 {
+    bit_if(difference != 0, low) | bit_if(i64::from(difference as i32) != difference, high)
+}
+
+#[inline]
+fn bit_if(condition: bool, bit: u32) -> u32 {
+    if condition {
+        bit
+    } else {
+        0
+    }
+}
+
+/// Records of one connection, growing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RecordWriter {
+    /// Records, then zeros for those to come.
+    words: Vec<u32>,
+    end: usize,
+    context: Context,
+}
+
+impl RecordWriter {
+    /// Write the record of the next packet; gives the bytes it took.
+    #[inline]
+    pub(crate) fn push(&mut self, row: &Row) -> usize {
+        use present::*;
+        if self.words.len() < self.end + RECORD_WORDS {
+            self.grow();
+        }
+        let expected = &self.context.sides[usize::from(row.side & 1)];
+        let time = row.time_ns.wrapping_sub(self.context.time_ns);
+        let sequence = row.sequence_offset.wrapping_sub(expected.sequence_offset);
+        let acknowledgement = row.acknowledgement_offset.wrapping_sub(expected.acknowledgement_offset);
+        let round_trip = row.round_trip_ns.wrapping_sub(NO_ROUND_TRIP);
+        let flags_and_marks = u32::from(row.flags) | u32::from(row.marks) << 16;
+        let head = u32::from(row.side & 1)
+            | u32::from(row.ip_id) << 16
+            | bits_of(time, TIME, TIME_HIGH)
+            | bits_of(sequence, SEQUENCE, SEQUENCE_HIGH)
+            | bits_of(acknowledgement, ACKNOWLEDGEMENT, ACKNOWLEDGEMENT_HIGH)
+            | bits_of(round_trip, ROUND_TRIP, ROUND_TRIP_HIGH)
+            | bit_if(row.tsval != expected.tsval, TSVAL)
+            | bit_if(row.tsecr != expected.tsecr, TSECR)
+            | bit_if(row.payload_hash != 0, PAYLOAD_HASH)
+            | bit_if(row.payload_bytes != expected.payload_bytes, PAYLOAD_BYTES)
+            | bit_if(row.window_bytes != expected.window_bytes, WINDOW_BYTES)
+            | bit_if(flags_and_marks != expected.flags_and_marks, FLAGS_AND_MARKS)
+            | bit_if(u32::from(row.ttl) != expected.ttl, TTL);
+        let Some(words) = self.words.get_mut(self.end..).and_then(<[u32]>::first_chunk_mut) else { unreachable!() };
+        let mut record = Record { words, count: 1 };
+        record.words[0] = head;
+        record.put(TIME, time as u32);
+        record.put(SEQUENCE, sequence as u32);
+        record.put(ACKNOWLEDGEMENT, acknowledgement as u32);
+        record.put(ROUND_TRIP, round_trip as u32);
+        record.put(TSVAL, row.tsval);
+        record.put(TSECR, row.tsecr);
+        record.put(PAYLOAD_HASH, row.payload_hash);
+        if head & RARE != 0 {
+            record.put(TIME_HIGH, (time >> 32) as u32);
+            record.put(SEQUENCE_HIGH, (sequence >> 32) as u32);
+            record.put(ACKNOWLEDGEMENT_HIGH, (acknowledgement >> 32) as u32);
+            record.put(ROUND_TRIP_HIGH, (round_trip >> 32) as u32);
+            record.put(PAYLOAD_BYTES, row.payload_bytes);
+            record.put(WINDOW_BYTES, row.window_bytes);
+            record.put(FLAGS_AND_MARKS, flags_and_marks);
+            record.put(TTL, u32::from(row.ttl));
+        }
+        let count = record.count;
+        self.end += count;
+        self.context.follow(row);
+        count * size_of::<u32>()
+    }
+
+    /// By halves, but never more than a page ahead: unused zeros take memory too.
+    #[cold]
+    fn grow(&mut self) {
+        let ahead = (self.words.len() / 2).clamp(2 * RECORD_WORDS, 1024);
+        self.words.resize(self.end + ahead, 0);
+    }
+
+    pub(crate) fn finish(mut self) -> Vec<u32> {
+        self.words.truncate(self.end);
+        self.words
+    }
+}
+
+/// Reads the words of a `RecordWriter` back.
+pub(crate) struct RecordReader<'a> {
+    words: &'a [u32],
+    context: Context,
+}
+
+impl<'a> RecordReader<'a> {
+    pub(crate) fn new(words: &'a [u32]) -> Self {
+        RecordReader { words, context: Context::default() }
+    }
+}
+
+/// Takes the words of one record in order.
+struct Words<'a> {
+    words: &'a [u32; RECORD_WORDS],
+    next: usize,
+}
+
+impl Words<'_> {
+    #[inline]
+    fn take(&mut self, bit: u32, otherwise: u32) -> u32 {
+        let word = self.words[self.next & WORD_PLACES];
+        let is_present = self.words[0] & bit != 0;
+        self.next = self.next.wrapping_add(usize::from(is_present));
+        if is_present {
+            word
+        } else {
+            otherwise
+        }
+    }
+
+    /// The lower word of a difference, as it is where there is no higher one.
+    #[inline]
+    fn take_difference(&mut self, bit: u32) -> i64 {
+        i64::from(self.take(bit, 0) as i32)
+    }
+
+    #[inline]
+    fn complete(&mut self, bit: u32, difference: i64) -> i64 {
+        let high = self.take(bit, (difference >> 32) as u32);
+        (u64::from(high) << 32) as i64 | i64::from(difference as u32)
+    }
+}
+
+impl Iterator for RecordReader<'_> {
+    type Item = Row;
+
+    #[inline]
+    fn next(&mut self) -> Option<Row> {
+        if let Some(words) = self.words.first_chunk::<RECORD_WORDS>() {
+            return Some(self.read(words));
+        }
+        self.next_of_last()
+    }
+}
+
+impl RecordReader<'_> {
+    /// The next row where fewer words are left than the longest record has.
+    #[cold]
+    #[inline(never)]
+    fn next_of_last(&mut self) -> Option<Row> {
+        if self.words.is_empty() {
+            return None;
+        }
+        let mut words = [0; RECORD_WORDS];
+        words[..self.words.len()].copy_from_slice(self.words);
+        Some(self.read(&words))
+    }
+
+    #[inline(always)]
+    fn read(&mut self, words: &[u32; RECORD_WORDS]) -> Row {
+        use present::*;
+        let head = words[0];
+        let expected = &self.context.sides[(head & SIDE) as usize];
+        let mut record = Words { words, next: 1 };
+        let mut time = record.take_difference(TIME);
+        let mut sequence = record.take_difference(SEQUENCE);
+        let mut acknowledgement = record.take_difference(ACKNOWLEDGEMENT);
+        let mut round_trip = record.take_difference(ROUND_TRIP);
+        let tsval = record.take(TSVAL, expected.tsval);
+        let tsecr = record.take(TSECR, expected.tsecr);
+        let payload_hash = record.take(PAYLOAD_HASH, 0);
+        let Expected { mut payload_bytes, mut window_bytes, mut flags_and_marks, mut ttl, .. } = *expected;
+        if head & RARE != 0 {
+            time = record.complete(TIME_HIGH, time);
+            sequence = record.complete(SEQUENCE_HIGH, sequence);
+            acknowledgement = record.complete(ACKNOWLEDGEMENT_HIGH, acknowledgement);
+            round_trip = record.complete(ROUND_TRIP_HIGH, round_trip);
+            payload_bytes = record.take(PAYLOAD_BYTES, payload_bytes);
+            window_bytes = record.take(WINDOW_BYTES, window_bytes);
+            flags_and_marks = record.take(FLAGS_AND_MARKS, flags_and_marks);
+            ttl = record.take(TTL, ttl);
+        }
+        let row = Row {
+            side: (head & SIDE) as u8,
+            ttl: ttl as u8,
+            flags: flags_and_marks as u16,
+            marks: (flags_and_marks >> 16) as u16,
+            ip_id: (head >> 16) as u16,
+            time_ns: self.context.time_ns.wrapping_add(time),
+            sequence_offset: expected.sequence_offset.wrapping_add(sequence),
+            acknowledgement_offset: expected.acknowledgement_offset.wrapping_add(acknowledgement),
+            round_trip_ns: NO_ROUND_TRIP.wrapping_add(round_trip),
+            payload_bytes,
+            window_bytes,
+            tsval,
+            tsecr,
+            payload_hash,
+        };
+        self.context.follow(&row);
+        // Counted once more, since the next record can then be begun before this one is taken apart.
+        let length = 1 + (head & WORDS).count_ones() as usize;
+        self.words = self.words.get(length..).unwrap_or(&[]);
+        row
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    prop_compose! {
+        /// Values that often repeat, and any others.
+        fn row()(
+            bytes in prop_oneof![Just((0_u8, 64_u8)), (0..2_u8, any::<u8>())],
+            halves in prop_oneof![Just((16_u16, 0_u16, 7_u16)), any::<(u16, u16, u16)>()],
+            longs in prop_oneof![
+                Just((1_000, 0, NO_ACKNOWLEDGEMENT, NO_ROUND_TRIP)),
+                (0..1_i64 << 34, -5..1_i64 << 33, 0..1_i64 << 20, -1..1_i64 << 40),
+                any::<(i64, i64, i64, i64)>(),
+            ],
+            words in prop_oneof![Just((1460, 65535, 1, 2, 0)), any::<(u32, u32, u32, u32, u32)>()],
+        ) -> Row {
+            Row {
+                side: bytes.0,
+                ttl: bytes.1,
+                flags: halves.0,
+                marks: halves.1,
+                ip_id: halves.2,
+                time_ns: longs.0,
+                sequence_offset: longs.1,
+                acknowledgement_offset: longs.2,
+                round_trip_ns: longs.3,
+                payload_bytes: words.0,
+                window_bytes: words.1,
+                tsval: words.2,
+                tsecr: words.3,
+                payload_hash: words.4,
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn rows_come_back_as_they_went_in(rows in prop::collection::vec(row(), 0..60)) {
+            let mut writer = RecordWriter::default();
+            let bytes: usize = rows.iter().map(|row| writer.push(row)).sum();
+            let words = writer.finish();
+            prop_assert_eq!(words.len() * 4, bytes);
+            prop_assert_eq!(RecordReader::new(&words).collect::<Vec<_>>(), rows);
+        }
+    }
+
+    #[test]
+    fn a_packet_that_follows_takes_head_time_and_hash() {
+        let first = Row {
+            side: 1,
+            ttl: 64,
+            flags: 16,
+            marks: 0x200,
+            ip_id: 9,
+            time_ns: 1_700_000_000_000_000_000,
+            sequence_offset: 0,
+            acknowledgement_offset: 100,
+            round_trip_ns: NO_ROUND_TRIP,
+            payload_bytes: 1448,
+            window_bytes: 65_535,
+            tsval: 5,
+            tsecr: 6,
+            payload_hash: 77,
+        };
+        let second =
+            Row { time_ns: first.time_ns + 12_000, sequence_offset: 1448, payload_hash: 78, ip_id: 10, ..first };
+        let mut writer = RecordWriter::default();
+        writer.push(&first);
+        assert_eq!(writer.push(&second), 12);
+    }
+}

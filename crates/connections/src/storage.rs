@@ -1,0 +1,8 @@
+//! Temporary files: packets and summaries that take more memory than is allowed.
+
+pub(crate) mod oversize;
+pub(crate) mod partitioned;
+pub(crate) mod positioned;
+pub mod spill;
+pub mod stored;
+pub(crate) mod summary_record;

@@ -1,0 +1,184 @@
+//! Link-layer headers of every known link-layer type (numbers of the tcpdump.org registry).
+
+mod media;
+mod metadata;
+
+use crate::error::Reject;
+use crate::headers::ethertype::ETHERNET_MINIMUM_TYPE;
+use crate::headers::header::{HeaderKind, HeaderTrace};
+use crate::headers::layer::Layer;
+use crate::headers::view::View;
+use crate::headers::wireless;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkType {
+    /// BSD loopback: address family in the byte order of the capturing host, or of the network.
+    Loopback,
+    Ethernet,
+    PppOrCiscoHdlc,
+    PppEther,
+    /// IPv4 or IPv6 without any link header.
+    Raw,
+    LinuxSll,
+    LinuxSll2,
+    Ieee80211,
+    Radiotap,
+    /// ARCnet as the BSDs give it.
+    Arcnet,
+    ArcnetLinux,
+    Fddi,
+    /// IP over InfiniBand.
+    InfiniBand,
+    Nflog,
+    Pktap,
+}
+
+/// Every link-layer type number that can be read.
+pub const KNOWN_LINK_TYPES: [u16; 23] =
+    [0, 1, 7, 9, 10, 12, 14, 50, 51, 101, 104, 105, 108, 113, 127, 129, 149, 228, 229, 239, 242, 258, 276];
+
+impl LinkType {
+    pub(crate) fn from_number(number: u16) -> Option<LinkType> {
+        Some(match number {
+            0 | 108 => LinkType::Loopback,
+            1 => LinkType::Ethernet,
+            7 => LinkType::Arcnet,
+            9 | 50 | 104 => LinkType::PppOrCiscoHdlc,
+            10 => LinkType::Fddi,
+            51 => LinkType::PppEther,
+            12 | 14 | 101 | 228 | 229 => LinkType::Raw,
+            105 => LinkType::Ieee80211,
+            113 => LinkType::LinuxSll,
+            127 => LinkType::Radiotap,
+            129 => LinkType::ArcnetLinux,
+            // The second is the number of a user's own type that macOS uses in its captures.
+            258 | 149 => LinkType::Pktap,
+            239 => LinkType::Nflog,
+            242 => LinkType::InfiniBand,
+            276 => LinkType::LinuxSll2,
+            _ => return None,
+        })
+    }
+}
+
+/// Name of a link-layer type as the tcpdump.org registry spells it, for messages.
+pub fn link_type_name(number: u16) -> Option<&'static str> {
+    Some(match number {
+        0 => "NULL",
+        1 => "ETHERNET",
+        6 => "IEEE802_5",
+        7 => "ARCNET_BSD",
+        9 => "PPP",
+        10 => "FDDI",
+        12 | 14 | 101 => "RAW",
+        50 => "PPP_HDLC",
+        51 => "PPP_ETHER",
+        104 => "C_HDLC",
+        105 => "IEEE802_11",
+        108 => "LOOP",
+        113 => "LINUX_SLL",
+        119 => "IEEE802_11_PRISM",
+        127 => "IEEE802_11_RADIOTAP",
+        129 => "ARCNET_LINUX",
+        147..=162 => "USER",
+        163 => "IEEE802_11_AVS",
+        189 => "USB_LINUX",
+        195 => "IEEE802_15_4_WITHFCS",
+        201 => "BLUETOOTH_HCI_H4_WITH_PHDR",
+        220 => "USB_LINUX_MMAPPED",
+        227 => "CAN_SOCKETCAN",
+        228 => "IPV4",
+        229 => "IPV6",
+        239 => "NFLOG",
+        242 => "IPOIB",
+        249 => "USBPCAP",
+        252 => "WIRESHARK_UPPER_PDU",
+        258 => "PKTAP",
+        276 => "LINUX_SLL2",
+        _ => return None,
+    })
+}
+
+/// The frames of a link layer, for messages.
+pub(crate) fn frames_name(link: LinkType) -> &'static str {
+    match link {
+        LinkType::Loopback => "BSD loopback frames",
+        LinkType::Ethernet => "Ethernet frames",
+        LinkType::PppOrCiscoHdlc | LinkType::PppEther => "serial frames",
+        LinkType::Raw => "frames",
+        LinkType::LinuxSll | LinkType::LinuxSll2 => "Linux cooked frames",
+        LinkType::Ieee80211 | LinkType::Radiotap => "IEEE 802.11 frames",
+        LinkType::Arcnet | LinkType::ArcnetLinux => "ARCnet frames",
+        LinkType::Fddi => "FDDI frames",
+        LinkType::InfiniBand => "InfiniBand frames",
+        LinkType::Nflog => "NFLOG messages",
+        LinkType::Pktap => "PKTAP messages",
+    }
+}
+
+const SLL_BYTES: usize = 16;
+const SLL2_BYTES: usize = 20;
+const SLL_PROTOCOL_802_2: u16 = 4;
+
+/// Steps over the link header.
+pub(crate) fn step<'a>(
+    link: LinkType,
+    view: View<'a>,
+    trace: &mut impl HeaderTrace,
+) -> Result<(Layer, View<'a>), Reject> {
+    match link {
+        LinkType::Raw => Ok((Layer::Ip, view)),
+        LinkType::Ethernet => ethernet(view, trace),
+        LinkType::Loopback => loopback(view, trace),
+        LinkType::PppOrCiscoHdlc => hdlc(view, trace),
+        LinkType::PppEther => Ok((Layer::EtherType(crate::headers::ethertype::PPPOE_SESSION), view)),
+        LinkType::LinuxSll => cooked(view.u16_be(14)?, trace.step_over(HeaderKind::LinuxSll, view, SLL_BYTES)?),
+        LinkType::LinuxSll2 => cooked(view.u16_be(0)?, trace.step_over(HeaderKind::LinuxSll2, view, SLL2_BYTES)?),
+        LinkType::Ieee80211 => wireless::frame(view, trace),
+        LinkType::Radiotap => wireless::radiotap(view, trace),
+        LinkType::Arcnet => media::arcnet(view, trace),
+        LinkType::ArcnetLinux => media::arcnet_linux(view, trace),
+        LinkType::Fddi => media::fddi(view, trace),
+        LinkType::InfiniBand => media::infiniband(view, trace),
+        LinkType::Nflog => metadata::nflog(view, trace),
+        LinkType::Pktap => metadata::pktap(view, trace),
+    }
+}
+
+/// Ethernet II, or IEEE 802.3 with a length where the type would be.
+fn ethernet<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<(Layer, View<'a>), Reject> {
+    let kind = view.u16_be(12)?;
+    let payload = trace.step_over(HeaderKind::Ethernet, view, 14)?;
+    if kind >= ETHERNET_MINIMUM_TYPE {
+        Ok((Layer::EtherType(kind), payload))
+    } else {
+        Ok((Layer::LogicalLinkControl, payload))
+    }
+}
+
+/// Families are numbered by the capturing system: 2 is IPv4 everywhere, IPv6 has five numbers.
+fn loopback<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<(Layer, View<'a>), Reject> {
+    let little = view.u32_le(0)?;
+    match if little <= 0xff { little } else { little.swap_bytes() } {
+        2 | 10 | 23 | 24 | 28 | 30 => Ok((Layer::Ip, trace.step_over(HeaderKind::Loopback, view, 4)?)),
+        _ => Err(Reject::NotIp),
+    }
+}
+
+/// PPP in HDLC framing, or Cisco HDLC, distinguished by the address byte.
+fn hdlc<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<(Layer, View<'a>), Reject> {
+    match view.byte(0)? {
+        0x0f | 0x8f => {
+            let kind = view.u16_be(2)?;
+            Ok((Layer::EtherType(kind), trace.step_over(HeaderKind::CiscoHdlc, view, 4)?))
+        }
+        _ => Ok((Layer::PointToPoint, view)),
+    }
+}
+
+fn cooked(protocol: u16, payload: View<'_>) -> Result<(Layer, View<'_>), Reject> {
+    match protocol {
+        SLL_PROTOCOL_802_2 => Ok((Layer::LogicalLinkControl, payload)),
+        _ => Ok((Layer::EtherType(protocol), payload)),
+    }
+}
