@@ -9,10 +9,11 @@ all others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from detector.one_capture.columns import VantageColumns, joined_vantages, selected
 from detector.one_capture.networks import NetworkTable, places
@@ -128,7 +129,5 @@ def _with_fewer_exchanges(vantage: VantageColumns) -> VantageColumns:
     place, count = np.arange(len(exchanges)) - first[connection], counts[connection]
     limit = np.minimum(count, MOST_EXCHANGES)
     chosen = (place * limit) // count != ((place - 1) * limit) // count
-    columns = {
-        name: getattr(exchanges, name)[chosen] for name in exchanges.__dataclass_fields__ if name != "round_trips"
-    }
+    columns = {name: getattr(exchanges, name)[chosen] for name in exchanges.__struct_fields__ if name != "round_trips"}
     return replace(vantage, exchanges=replace(exchanges, **columns))

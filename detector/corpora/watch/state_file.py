@@ -6,12 +6,12 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 import pepscope
 from detector.corpora.watch.evidence_pool import Evidence
@@ -23,7 +23,7 @@ from pepscope.errors import UsageError
 from pepscope.whole_file import whole_file
 
 _FORM = 2
-_PARTS: tuple[tuple[str, type[Any]], ...] = (
+_PARTS: tuple[tuple[str, type[Struct]], ...] = (
     ("exchanges", Exchanges), ("round_trips", RoundTripColumns), ("references", References), ("senders", Senders)
 )  # fmt: skip
 
@@ -92,5 +92,5 @@ def _evidence(arrays: Arrays) -> Evidence:
     return Evidence(vantage, rank)
 
 
-def _names(kind: type[Any]) -> list[str]:
-    return [field.name for field in fields(kind) if field.name != "round_trips"]
+def _names(kind: type[Struct]) -> list[str]:
+    return [name for name in kind.__struct_fields__ if name != "round_trips"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from detector.corpora.watch.evidence_pool import MOST_EXCHANGES, Evidence, EvidencePool, evidence_of, thinned
 from detector.corpora.watch.state_file import read_state, write_state
@@ -86,7 +86,7 @@ def test_of_a_connection_with_very_many_exchanges_some_stay() -> None:
     rows = np.concatenate([np.repeat(first, 200), np.flatnonzero(VANTAGE.exchanges.connection > 0)])
     columns = {
         name: getattr(VANTAGE.exchanges, name)[rows]
-        for name in VANTAGE.exchanges.__dataclass_fields__
+        for name in VANTAGE.exchanges.__struct_fields__
         if name != "round_trips"
     }
     made = evidence_of(replace(VANTAGE, exchanges=replace(VANTAGE.exchanges, **columns)), 1)
