@@ -119,7 +119,7 @@ impl Host {
             return None;
         }
         let place = self.places.get(flow).copied()?;
-        if !self.flows[place].connection.predicts() {
+        if self.flows[place].is_dormant || !self.flows[place].connection.predicts() {
             return None;
         }
         self.refresh_timeouts();
