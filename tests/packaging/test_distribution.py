@@ -40,7 +40,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "CARGO_TARGET_DIR": str(ROOT / "target" / "packaging"),
         # Not the speed of the wheel is tested: link-time optimisation takes minutes, and the tree's extension has it.
         "CARGO_PROFILE_RELEASE_LTO": "off",
-        "CARGO_PROFILE_RELEASE_OPT_LEVEL": "0",
+        "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1",
         "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16",
         "CARGO_PROFILE_RELEASE_DEBUG": "0",
     }
