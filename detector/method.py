@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from detector.clocks.clock_relation import ClockRelation
 from detector.clocks.relation import relate, relate_all
-from detector.clocks.relations import ClockRelations
+from detector.clocks.relation_columns import ClockRelations
 from detector.other_transport.encrypted_legs import Guise
 from detector.pair import Pair
 from detector.streams.sides import Sides

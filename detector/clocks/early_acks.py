@@ -8,7 +8,7 @@ import numpy as np
 
 from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
 from detector.clocks.clouds import FlowClouds
-from detector.clocks.relations import ClockRelations
+from detector.clocks.relation_columns import ClockRelations
 from pepscope import _core
 from pepscope.captures.packets import Direction, Int64Array
 

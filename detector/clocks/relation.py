@@ -36,7 +36,7 @@ from detector.clocks.clouds import (
     loss_share,
     spared_points,
 )
-from detector.clocks.relations import ClockRelations
+from detector.clocks.relation_columns import ClockRelations
 from detector.clocks.separation import DRIFT_STEPS, Separation
 from detector.clocks.set_clock import clock_was_set
 from detector.clocks.step_evidence import steps_contradicted

@@ -10,6 +10,7 @@ from typing import Any
 
 from detector.detection import detect, detect_vantage
 from detector.shown.asked import AskedPackets
+from pepscope.captures.connections import address_of
 from pepscope.captures.files.annotated import Comments, write_annotated
 from pepscope.captures.files.digest import file_state
 from pepscope.errors import PepscopeError, UsageError
@@ -162,7 +163,7 @@ class _Chosen:
 
 
 def _is_end(name: str, *ends: str) -> bool:
-    return any(name in (end, end.rpartition(":")[0].strip("[]")) for end in ends)
+    return any(name in (end, address_of(end)) for end in ends)
 
 
 def _pairs_with_packets(result: DetectionResult) -> Iterator[bool]:

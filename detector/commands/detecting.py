@@ -15,6 +15,7 @@ from pepscope.command_line.colour import is_coloured
 from pepscope.command_line.progress import Progress
 from pepscope.command_line.volume import announce, note, say
 from pepscope.errors import UsageError
+from pepscope.plugins import freeze_imports
 from pepscope.whole_file import STANDARD_OUTPUT
 from pepscope.writers import writer
 
@@ -115,7 +116,7 @@ def _judged(asked: Detection, progress: Progress) -> DetectionResult:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from detector.detection import detect, detect_vantage
 
-    gc.freeze()  # these modules stay
+    freeze_imports()
     captures, are_of_one = asked.captures, asked.one_vantage and len(asked.captures) > 1
     connections = () if asked.connection is None else (asked.connection,)
     has_page = asked.files.get("html") is not None

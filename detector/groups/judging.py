@@ -19,6 +19,7 @@ from detector.groups.membership import Group, GroupKey, Members, grouped
 from detector.groups.pooling import pooled_identity
 from detector.options import DECISION_PROBABILITY
 from detector.verdict.weighing import Judgement, judge
+from pepscope.captures.connections import address_of
 from pepscope.results.evidence.columns import Form
 from pepscope.results.finding import is_missing
 from pepscope.results.pair_table import PairTable
@@ -158,10 +159,9 @@ def _split_and_regular(group: Group) -> tuple[list[int], list[int]]:
 def _judged_connection(group: Group, place: int) -> JudgedConnection:
     result = group.results[place]
     shown = result.vantages[0]
-    client = shown.client.rpartition(":")[0].strip("[]")
     return JudgedConnection(
         shown.client, result.reason, result.payload_bytes_up + result.payload_bytes_down,
-        int(group.members.started_ns[place]), (f"to {group.members.hosts[place]}", f"from {client}"),
+        int(group.members.started_ns[place]), (f"to {group.members.hosts[place]}", f"from {address_of(shown.client)}"),
     )  # fmt: skip
 
 

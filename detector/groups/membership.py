@@ -15,6 +15,7 @@ from detector.options import PREFIX_IPV4, PREFIX_IPV6
 from detector.pair import Pair
 from detector.streams.known import UNKNOWN
 from detector.streams.summaries import Summaries
+from pepscope.captures.connections import address_of
 from pepscope.captures.packets import Int64Array
 from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.evidence.pieces import Pieces
@@ -58,7 +59,7 @@ class Members:
         """The members that these pairs are."""
         first, last = (Summaries([pair.vantages[side] for pair in pairs]) for side in (0, -1))
         started, ports = first.numbers("first_time_ns"), last.numbers("server_port").tolist()
-        clients, servers = ([*map(_address, ends)] for ends in last.end_points())
+        clients, servers = ([*map(address_of, ends)] for ends in last.end_points())
         keys = [_key(_side(pair), _network(one), port) for pair, one, port in zip(pairs, clients, ports, strict=True)]
         near, hidden = np.full(len(pairs), UNKNOWN), np.full(len(pairs), UNKNOWN)
         at_client = np.array([pair.client_side is not None for pair in pairs], np.bool_)
@@ -156,11 +157,6 @@ def _side(pair: Pair) -> GroupSide:
     if len(pair.vantages) > 1 or pair.datagram_leg is not None:
         return GroupSide.BOTH
     return GroupSide.CLIENT if pair.client_side is not None else GroupSide.SERVER
-
-
-def _address(end_point: str) -> str:
-    """The address of `ip:port`."""
-    return end_point.rpartition(":")[0].strip("[]")
 
 
 @lru_cache(_REMEMBERED)

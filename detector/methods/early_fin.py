@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
-from detector.clocks.relations import ClockRelations
+from detector.clocks.relation_columns import ClockRelations
 from detector.method import Context, Findings, Method
 from detector.pair import Pair
 from detector.streams.known import are_known

@@ -18,7 +18,7 @@ import numpy as np
 from detector.clocks.clock_relation import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation
 from detector.clocks.clouds import FlowClouds
 from detector.clocks.early_acks import violations
-from detector.clocks.relations import ClockRelations
+from detector.clocks.relation_columns import ClockRelations
 from detector.method import Context, Findings, Method
 from detector.pair import Pair, Vantage
 from detector.streams.known import UNKNOWN, are_known

@@ -27,7 +27,7 @@ _DOUBTFUL = frozenset(
 #: Counts of packets that a capture holds and that could not be read.
 _UNREADABLE = ("unknown_link_type", "cut_short", "malformed", "too_deep", "encrypted", "unfinished_datagrams")
 
-#: Connections that a watch is told of at a time: their columns take some megabytes.
+#: `Watch` reads the columns of so many connections at a time, some megabytes.
 _TOGETHER = 4096
 
 

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from detector.streams.known import are_known
-from pepscope.captures.connections import Connection
+from pepscope.captures.connections import Connection, address_of
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray
@@ -123,7 +123,7 @@ class Watch:
         """Take note of which servers and clients this capture shows, what it lacks of them, and when they were."""
         one_way = (far.flow(Direction.UP, "packets") == 0) | (far.flow(Direction.DOWN, "packets") == 0)
         self._one_way.update(near.servers[row] for row in np.flatnonzero(one_way).tolist())
-        for server, client in set(zip(near.servers, map(_address, near.clients), strict=True)):
+        for server, client in set(zip(near.servers, map(address_of, near.clients), strict=True)):
             self._clients[server].add(client)
         self._missed_bytes += sum(int(far.flow(direction, "missed_bytes").sum()) for direction in DIRECTIONS)
         ended, began = int(near.columns["last_time_ns"].min()), int(near.columns["first_time_ns"].max())
@@ -246,10 +246,6 @@ def _crossings(
         np.concatenate([first_ns[opened], first_ns[ended], last_ns[ended_alike]]),
         np.concatenate([begun_ns[opened], ended_ns[ended], ended_ns[ended_alike]]),
     )
-
-
-def _address(end_point: str) -> str:
-    return end_point.rpartition(":")[0].strip("[]")
 
 
 def _clock_time(time_ns: int) -> str:

@@ -118,6 +118,11 @@ def endpoints(addresses: Iterable[str], ports: Iterable[int]) -> list[str]:
     return [f"[{address}]:{port}" if ":" in address else f"{address}:{port}" for address, port in ends]
 
 
+def address_of(end_point: str) -> str:
+    """The address of `ip:port` or `[ipv6]:port`."""
+    return end_point.rpartition(":")[0].strip("[]")
+
+
 class ConnectionSequence(Sequence[Connection]):
     """Connections of a capture, each made when it is asked for."""
 

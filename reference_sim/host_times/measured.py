@@ -194,7 +194,7 @@ class _Kernel:
         _measure(self._measured, "reading", _of_one_act(read_s))
 
     def measure_out_of_order(self, times_s: Floats, pauses_s: Floats) -> None:
-        """Of data behind a gap: the kernel wakes nobody."""
+        """Of data behind a gap: the kernel wakes no program."""
         warm_s = times_s / self.cooling.factors(pauses_s)
         _measure(self._measured, "receiving_out_of_order", _of_one_act(warm_s))
 

@@ -5,4 +5,5 @@ pub(crate) mod frame_numbers;
 pub(crate) mod packet_records;
 pub(crate) mod payload_sample;
 pub(crate) mod pool;
+pub(crate) mod record_reader;
 pub(crate) mod segment_record;

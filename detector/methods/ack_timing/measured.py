@@ -14,7 +14,7 @@ from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
 from detector.clocks.clouds import FlowClouds
 from detector.clocks.early_acks import ahead_of_receiver, violations
 from detector.clocks.handshake_path import handshake_round_trips_ns, legs_ns
-from detector.clocks.relations import ClockRelations
+from detector.clocks.relation_columns import ClockRelations
 from detector.method import Context
 from detector.options import ClockMode
 from detector.pair import Pair

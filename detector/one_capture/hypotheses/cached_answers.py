@@ -62,10 +62,7 @@ def cache_nats(tables: TimingTables, timing: ExchangeTiming, unit: Ints, variati
     """Weigh the exchanges of each unit: `unit` is that of each exchange and ascends, `variation` the class of each
     unit, `paths` what is known of each beforehand."""
     units = len(variation)
-    of_http = timing.kind % OPENING == _HTTP
-    http_s = np.where(of_http, timing.excess_s, np.nan)
-    least_s, most_s = (quantiles(http_s, unit, units, share) for share in (0.0, 1.0))
-    known = (most_s > _LATE_S + _TIMES * least_s) & (np.bincount(unit[~of_http], minlength=units) == 0)
+    known = answer_at_once_and_late(timing, unit, units)
     legs, sometimes = np.zeros((units, len(HIDDEN_S))), np.zeros(units)
     (members,) = np.nonzero(known)
     for start in range(0, len(members), _TOGETHER):
@@ -77,6 +74,15 @@ def cache_nats(tables: TimingTables, timing: ExchangeTiming, unit: Ints, variati
         legs[part] = _any_share(sum_nats(by_nature)) + LEG_NATS
         sometimes[part] = _any_share(sum_nats(sums[:, :, TimingTables.LATE] + np.log(LATE_SHARES)))
     return CacheNats(known, legs, sometimes)
+
+
+def answer_at_once_and_late(timing: ExchangeTiming, unit: Ints, units: int) -> npt.NDArray[np.bool_]:
+    """The units of which some HTTP answers are late and others not, and that have no other exchanges."""
+    of_http = timing.kind % OPENING == _HTTP
+    http_s = np.where(of_http, timing.excess_s, np.nan)
+    least_s, most_s = (quantiles(http_s, unit, units, share) for share in (0.0, 1.0))
+    are_apart = most_s > _LATE_S + _TIMES * least_s
+    return np.asarray(are_apart & (np.bincount(unit[~of_http], minlength=units) == 0))
 
 
 def _mixtures(

@@ -32,8 +32,8 @@ class Priors:
 #: At the client's side one server in ten has pages that are slow to make, one in ten a front end that fetches them from
 #: afar; balancers stand in one building with what they balance, but for one in thirty; to be late in a TLS handshake
 #: takes an overloaded machine. Legs that are too short: servers beside the split point, as caches of large sites are.
-#: Relays that connect first, caches and unsteady legs: one split point in ten each, since nobody has counted them. One
-#: application in ten that is late is so as steadily as a leg.
+#: Relays that connect first, caches and unsteady legs: one split point in ten each, which is assumed: no survey counts
+#: them. One application in ten that is late is so as steadily as a leg.
 #: At the server's side clients are late one by one (slow devices, people), or all of them (one make of device);
 #: one in ten of them as steadily as any leg, since the shapes of hosts' delays are assumed, not measured.
 PRIORS = {

@@ -21,8 +21,8 @@ from detector.one_capture.members import Ints
 LATER_S = 0.01
 
 #: How often something holds up the only handshake of a member end to end, and the least of n one n-th as often: where
-#: round trips vary by `_STEADY_S` and more, or nobody knows by how much; and over wires. Of a thousand members behind
-#: radio links (seeds 5101 and 5102) 15, 7, 5 and 3 % with 1, 2, 3 to 4 and more handshakes were later by 10 ms.
+#: round trips vary by `_STEADY_S` and more, or by an unknown time; and over wires. Of a thousand members behind radio
+#: links (seeds 5101 and 5102) 15, 7, 5 and 3 % with 1, 2, 3 to 4 and more handshakes were later by 10 ms.
 _HELD_UP, _HELD_UP_ON_WIRES, _STEADY_S = 0.15, 0.02, 0.0015
 
 #: Where the handshake waits, how often the difference is not the leg: data were acknowledged by a timer.

@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use crate::connection::Connection;
 use crate::records::frame_numbers::{frame_numbers, FrameNumberWriter};
-use crate::records::packet_records::{RecordReader, RecordWriter, Row};
+use crate::records::packet_records::{RecordWriter, Row};
 use crate::records::payload_sample::payload_hash;
 use crate::records::pool::{Kept, Pool};
+use crate::records::record_reader::RecordReader;
 use crate::stream::reading::{Reading, NO_ACKNOWLEDGEMENT};
 use pepscope_wire::segment::Segment;
 use pepscope_wire::PlainSegment;

@@ -7,34 +7,34 @@
 use crate::stream::reading::NO_ACKNOWLEDGEMENT;
 
 /// Bits of a head, whose upper half is the IP identification. `HIGH` words complete a difference that 32 bits do not hold.
-mod present {
-    pub(super) const SIDE: u32 = 1; // names the sender, and has no word
-    pub(super) const TIME: u32 = 1 << 1;
-    pub(super) const SEQUENCE: u32 = 1 << 2;
-    pub(super) const ACKNOWLEDGEMENT: u32 = 1 << 3;
-    pub(super) const ROUND_TRIP: u32 = 1 << 4;
-    pub(super) const TSVAL: u32 = 1 << 5;
-    pub(super) const TSECR: u32 = 1 << 6;
-    pub(super) const PAYLOAD_HASH: u32 = 1 << 7;
-    pub(super) const TIME_HIGH: u32 = 1 << 8;
-    pub(super) const SEQUENCE_HIGH: u32 = 1 << 9;
-    pub(super) const ACKNOWLEDGEMENT_HIGH: u32 = 1 << 10;
-    pub(super) const ROUND_TRIP_HIGH: u32 = 1 << 11;
-    pub(super) const PAYLOAD_BYTES: u32 = 1 << 12;
-    pub(super) const WINDOW_BYTES: u32 = 1 << 13;
-    pub(super) const FLAGS_AND_MARKS: u32 = 1 << 14;
-    pub(super) const TTL: u32 = 1 << 15;
+pub(super) mod present {
+    pub(in crate::records) const SIDE: u32 = 1; // names the sender, and has no word
+    pub(in crate::records) const TIME: u32 = 1 << 1;
+    pub(in crate::records) const SEQUENCE: u32 = 1 << 2;
+    pub(in crate::records) const ACKNOWLEDGEMENT: u32 = 1 << 3;
+    pub(in crate::records) const ROUND_TRIP: u32 = 1 << 4;
+    pub(in crate::records) const TSVAL: u32 = 1 << 5;
+    pub(in crate::records) const TSECR: u32 = 1 << 6;
+    pub(in crate::records) const PAYLOAD_HASH: u32 = 1 << 7;
+    pub(in crate::records) const TIME_HIGH: u32 = 1 << 8;
+    pub(in crate::records) const SEQUENCE_HIGH: u32 = 1 << 9;
+    pub(in crate::records) const ACKNOWLEDGEMENT_HIGH: u32 = 1 << 10;
+    pub(in crate::records) const ROUND_TRIP_HIGH: u32 = 1 << 11;
+    pub(in crate::records) const PAYLOAD_BYTES: u32 = 1 << 12;
+    pub(in crate::records) const WINDOW_BYTES: u32 = 1 << 13;
+    pub(in crate::records) const FLAGS_AND_MARKS: u32 = 1 << 14;
+    pub(in crate::records) const TTL: u32 = 1 << 15;
     /// What most packets have none of.
-    pub(super) const RARE: u32 = 0xff00;
-    pub(super) const WORDS: u32 = 0xfffe;
+    pub(in crate::records) const RARE: u32 = 0xff00;
+    pub(in crate::records) const WORDS: u32 = 0xfffe;
 }
 
 /// Words of the longest record: a power of two, so that masked places need no check.
-const RECORD_WORDS: usize = 1 + present::WORDS.count_ones() as usize;
-const WORD_PLACES: usize = RECORD_WORDS - 1;
+pub(super) const RECORD_WORDS: usize = 1 + present::WORDS.count_ones() as usize;
+pub(super) const WORD_PLACES: usize = RECORD_WORDS - 1;
 const _: () = assert!(RECORD_WORDS.is_power_of_two());
 
-const NO_ROUND_TRIP: i64 = -1;
+pub(super) const NO_ROUND_TRIP: i64 = -1;
 
 /// One packet; offsets count from the side's first known number, as in `Reading`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,22 +57,22 @@ pub(crate) struct Row {
 
 /// What a side's next packet is expected to be like: its data follow, and the rest is as it was.
 #[derive(Clone, Copy, Debug)]
-struct Expected {
-    sequence_offset: i64,
-    acknowledgement_offset: i64,
-    payload_bytes: u32,
-    window_bytes: u32,
-    flags_and_marks: u32,
-    tsval: u32,
-    tsecr: u32,
-    ttl: u32,
+pub(super) struct Expected {
+    pub(super) sequence_offset: i64,
+    pub(super) acknowledgement_offset: i64,
+    pub(super) payload_bytes: u32,
+    pub(super) window_bytes: u32,
+    pub(super) flags_and_marks: u32,
+    pub(super) tsval: u32,
+    pub(super) tsecr: u32,
+    pub(super) ttl: u32,
 }
 
 /// The state that writing and reading share.
 #[derive(Clone, Copy, Debug)]
-struct Context {
-    time_ns: i64,
-    sides: [Expected; 2],
+pub(super) struct Context {
+    pub(super) time_ns: i64,
+    pub(super) sides: [Expected; 2],
 }
 
 impl Default for Context {
@@ -93,7 +93,7 @@ impl Default for Context {
 
 impl Context {
     #[inline]
-    fn follow(&mut self, row: &Row) {
+    pub(super) fn follow(&mut self, row: &Row) {
         self.time_ns = row.time_ns;
         self.sides[usize::from(row.side & 1)] = Expected {
             sequence_offset: row.sequence_offset.wrapping_add(i64::from(row.payload_bytes)),
@@ -213,126 +213,10 @@ impl RecordWriter {
     }
 }
 
-/// Reads the words of a `RecordWriter` back.
-pub(crate) struct RecordReader<'a> {
-    words: &'a [u32],
-    context: Context,
-}
-
-impl<'a> RecordReader<'a> {
-    pub(crate) fn new(words: &'a [u32]) -> Self {
-        RecordReader { words, context: Context::default() }
-    }
-}
-
-/// Takes the words of one record in order.
-struct Words<'a> {
-    words: &'a [u32; RECORD_WORDS],
-    next: usize,
-}
-
-impl Words<'_> {
-    #[inline]
-    fn take(&mut self, bit: u32, otherwise: u32) -> u32 {
-        let word = self.words[self.next & WORD_PLACES];
-        let is_present = self.words[0] & bit != 0;
-        self.next = self.next.wrapping_add(usize::from(is_present));
-        if is_present {
-            word
-        } else {
-            otherwise
-        }
-    }
-
-    /// The lower word of a difference, as it is where there is no higher one.
-    #[inline]
-    fn take_difference(&mut self, bit: u32) -> i64 {
-        i64::from(self.take(bit, 0) as i32)
-    }
-
-    #[inline]
-    fn complete(&mut self, bit: u32, difference: i64) -> i64 {
-        let high = self.take(bit, (difference >> 32) as u32);
-        (u64::from(high) << 32) as i64 | i64::from(difference as u32)
-    }
-}
-
-impl Iterator for RecordReader<'_> {
-    type Item = Row;
-
-    #[inline]
-    fn next(&mut self) -> Option<Row> {
-        if let Some(words) = self.words.first_chunk::<RECORD_WORDS>() {
-            return Some(self.read(words));
-        }
-        self.next_of_last()
-    }
-}
-
-impl RecordReader<'_> {
-    /// The next row where fewer words are left than the longest record has.
-    #[cold]
-    #[inline(never)]
-    fn next_of_last(&mut self) -> Option<Row> {
-        if self.words.is_empty() {
-            return None;
-        }
-        let mut words = [0; RECORD_WORDS];
-        words[..self.words.len()].copy_from_slice(self.words);
-        Some(self.read(&words))
-    }
-
-    #[inline(always)]
-    fn read(&mut self, words: &[u32; RECORD_WORDS]) -> Row {
-        use present::*;
-        let head = words[0];
-        let expected = &self.context.sides[(head & SIDE) as usize];
-        let mut record = Words { words, next: 1 };
-        let mut time = record.take_difference(TIME);
-        let mut sequence = record.take_difference(SEQUENCE);
-        let mut acknowledgement = record.take_difference(ACKNOWLEDGEMENT);
-        let mut round_trip = record.take_difference(ROUND_TRIP);
-        let tsval = record.take(TSVAL, expected.tsval);
-        let tsecr = record.take(TSECR, expected.tsecr);
-        let payload_hash = record.take(PAYLOAD_HASH, 0);
-        let Expected { mut payload_bytes, mut window_bytes, mut flags_and_marks, mut ttl, .. } = *expected;
-        if head & RARE != 0 {
-            time = record.complete(TIME_HIGH, time);
-            sequence = record.complete(SEQUENCE_HIGH, sequence);
-            acknowledgement = record.complete(ACKNOWLEDGEMENT_HIGH, acknowledgement);
-            round_trip = record.complete(ROUND_TRIP_HIGH, round_trip);
-            payload_bytes = record.take(PAYLOAD_BYTES, payload_bytes);
-            window_bytes = record.take(WINDOW_BYTES, window_bytes);
-            flags_and_marks = record.take(FLAGS_AND_MARKS, flags_and_marks);
-            ttl = record.take(TTL, ttl);
-        }
-        let row = Row {
-            side: (head & SIDE) as u8,
-            ttl: ttl as u8,
-            flags: flags_and_marks as u16,
-            marks: (flags_and_marks >> 16) as u16,
-            ip_id: (head >> 16) as u16,
-            time_ns: self.context.time_ns.wrapping_add(time),
-            sequence_offset: expected.sequence_offset.wrapping_add(sequence),
-            acknowledgement_offset: expected.acknowledgement_offset.wrapping_add(acknowledgement),
-            round_trip_ns: NO_ROUND_TRIP.wrapping_add(round_trip),
-            payload_bytes,
-            window_bytes,
-            tsval,
-            tsecr,
-            payload_hash,
-        };
-        self.context.follow(&row);
-        // Counted once more, since the next record can then be begun before this one is taken apart.
-        let length = 1 + (head & WORDS).count_ones() as usize;
-        self.words = self.words.get(length..).unwrap_or(&[]);
-        row
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::record_reader::RecordReader;
     use proptest::prelude::*;
 
     prop_compose! {

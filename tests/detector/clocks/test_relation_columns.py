@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from detector.clocks.relation import relate, relate_all
-from detector.clocks.relations import ClockRelations
+from detector.clocks.relation_columns import ClockRelations
 from detector.method import Context, Observation
 from detector.options import ClockMode, DetectOptions
 from detector.pair import Pair

@@ -1,0 +1,120 @@
+//! Delta-encoded records back to packets.
+
+use super::packet_records::{present, Context, Expected, Row, NO_ROUND_TRIP, RECORD_WORDS, WORD_PLACES};
+
+/// Reads the words of a `RecordWriter` back.
+pub(crate) struct RecordReader<'a> {
+    words: &'a [u32],
+    context: Context,
+}
+
+impl<'a> RecordReader<'a> {
+    pub(crate) fn new(words: &'a [u32]) -> Self {
+        RecordReader { words, context: Context::default() }
+    }
+}
+
+/// Takes the words of one record in order.
+struct Words<'a> {
+    words: &'a [u32; RECORD_WORDS],
+    next: usize,
+}
+
+impl Words<'_> {
+    #[inline]
+    fn take(&mut self, bit: u32, otherwise: u32) -> u32 {
+        let word = self.words[self.next & WORD_PLACES];
+        let is_present = self.words[0] & bit != 0;
+        self.next = self.next.wrapping_add(usize::from(is_present));
+        if is_present {
+            word
+        } else {
+            otherwise
+        }
+    }
+
+    /// The lower word of a difference, as it is where there is no higher one.
+    #[inline]
+    fn take_difference(&mut self, bit: u32) -> i64 {
+        i64::from(self.take(bit, 0) as i32)
+    }
+
+    #[inline]
+    fn complete(&mut self, bit: u32, difference: i64) -> i64 {
+        let high = self.take(bit, (difference >> 32) as u32);
+        (u64::from(high) << 32) as i64 | i64::from(difference as u32)
+    }
+}
+
+impl Iterator for RecordReader<'_> {
+    type Item = Row;
+
+    #[inline]
+    fn next(&mut self) -> Option<Row> {
+        if let Some(words) = self.words.first_chunk::<RECORD_WORDS>() {
+            return Some(self.read(words));
+        }
+        self.next_of_last()
+    }
+}
+
+impl RecordReader<'_> {
+    /// The next row where fewer words are left than the longest record has.
+    #[cold]
+    #[inline(never)]
+    fn next_of_last(&mut self) -> Option<Row> {
+        if self.words.is_empty() {
+            return None;
+        }
+        let mut words = [0; RECORD_WORDS];
+        words[..self.words.len()].copy_from_slice(self.words);
+        Some(self.read(&words))
+    }
+
+    #[inline(always)]
+    fn read(&mut self, words: &[u32; RECORD_WORDS]) -> Row {
+        use present::*;
+        let head = words[0];
+        let expected = &self.context.sides[(head & SIDE) as usize];
+        let mut record = Words { words, next: 1 };
+        let mut time = record.take_difference(TIME);
+        let mut sequence = record.take_difference(SEQUENCE);
+        let mut acknowledgement = record.take_difference(ACKNOWLEDGEMENT);
+        let mut round_trip = record.take_difference(ROUND_TRIP);
+        let tsval = record.take(TSVAL, expected.tsval);
+        let tsecr = record.take(TSECR, expected.tsecr);
+        let payload_hash = record.take(PAYLOAD_HASH, 0);
+        let Expected { mut payload_bytes, mut window_bytes, mut flags_and_marks, mut ttl, .. } = *expected;
+        if head & RARE != 0 {
+            time = record.complete(TIME_HIGH, time);
+            sequence = record.complete(SEQUENCE_HIGH, sequence);
+            acknowledgement = record.complete(ACKNOWLEDGEMENT_HIGH, acknowledgement);
+            round_trip = record.complete(ROUND_TRIP_HIGH, round_trip);
+            payload_bytes = record.take(PAYLOAD_BYTES, payload_bytes);
+            window_bytes = record.take(WINDOW_BYTES, window_bytes);
+            flags_and_marks = record.take(FLAGS_AND_MARKS, flags_and_marks);
+            ttl = record.take(TTL, ttl);
+        }
+        let row = Row {
+            side: (head & SIDE) as u8,
+            ttl: ttl as u8,
+            flags: flags_and_marks as u16,
+            marks: (flags_and_marks >> 16) as u16,
+            ip_id: (head >> 16) as u16,
+            time_ns: self.context.time_ns.wrapping_add(time),
+            sequence_offset: expected.sequence_offset.wrapping_add(sequence),
+            acknowledgement_offset: expected.acknowledgement_offset.wrapping_add(acknowledgement),
+            round_trip_ns: NO_ROUND_TRIP.wrapping_add(round_trip),
+            payload_bytes,
+            window_bytes,
+            tsval,
+            tsecr,
+            payload_hash,
+        };
+        self.context.follow(&row);
+        // Counted once more, since the next record can then be begun before this one is taken apart.
+        let length = 1 + (head & WORDS).count_ones() as usize;
+        self.words = self.words.get(length..).unwrap_or(&[]);
+        row
+    }
+}
