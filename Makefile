@@ -68,7 +68,7 @@ rust-tests: ## Tests of the pure crates
 # Many tests wait for paths with delays: three files a processor take turns (tests/conftest.py). What fails beside others
 # runs once more, alone: a test that fails there as well fails the run; one that passes there is a fault of the test.
 python-tests: install ## Tests of the Python rooms and of the packaging
-	$(BIN)/pytest --numprocesses auto --dist loadfile || { status=$$?; test $$status -eq 1 || exit $$status; \
+	$(BIN)/pytest --numprocesses auto --dist loadfile --max-worker-restart 2 || { status=$$?; test $$status -eq 1 || exit $$status; \
 		printf '\nThese failed beside others. Once more, alone; mend what passes now, too:\n'; \
 		$(BIN)/pytest --last-failed --last-failed-no-failures none --exitfirst --verbose; }
 

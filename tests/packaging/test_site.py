@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser
 
-from tests.reports.test_page import BROWSER_TIMEOUT_MS, QUIET
+from tests.browser import Visit, browser
+
+__all__ = ["browser"]
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,19 +61,10 @@ def test_the_reference_and_the_schemas_are_made_from_the_code(site: Path) -> Non
         assert f'id="{schema.stem}"' in schemas
 
 
-def test_the_search_finds_pages_of_a_site_opened_as_files(site: Path) -> None:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=QUIET, timeout=BROWSER_TIMEOUT_MS
-        )
-        try:
-            page = browser.new_page()
-            page.set_default_timeout(BROWSER_TIMEOUT_MS)
-            page.goto((site / "guide" / "install.html").as_uri())
-            page.click("input.md-search__input")
-            page.keyboard.type("ERSPAN")
-            found = page.wait_for_selector(".md-search-result__item a")
-            assert found is not None
-            assert found.get_attribute("href") == (site / "guide" / "captures.html").as_uri()
-        finally:
-            browser.close()
+def test_the_search_finds_pages_of_a_site_opened_as_files(site: Path, browser: Browser) -> None:
+    page = Visit(browser, site / "guide" / "install.html").page
+    page.click("input.md-search__input")
+    page.keyboard.type("ERSPAN")
+    found = page.wait_for_selector(".md-search-result__item a")
+    assert found is not None
+    assert found.get_attribute("href") == (site / "guide" / "captures.html").as_uri()

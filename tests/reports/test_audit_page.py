@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from pepscope.captures.packets import Direction
 from pepscope.results.audits import AuditResult
@@ -20,18 +19,10 @@ from reports.audit.page import audit_page_text, write_audit_page
 from reports.audit.sides import sides_section
 from reports.errors import ReportError
 from reports.figures.svg_chart import chart_svg
+from tests.browser import Visit, browser
 from tests.reports.audits_made_by_hand import CDMA_I, DOWN, UP, gain_metrics, make_audit, make_cell, make_run
-from tests.reports.test_page import BROWSER_TIMEOUT_MS, QUIET, Visit
 
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=QUIET, timeout=BROWSER_TIMEOUT_MS
-        )
-        yield started
-        started.close()
+__all__ = ["browser"]
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -2,15 +2,11 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import struct
-import zlib
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser
 
 from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import Evidence, Outcome, Verdict
@@ -18,53 +14,10 @@ from reports.detection.page import MAX_DRAWN, MAX_SECTIONS, page_text, write_pag
 from reports.errors import ReportError
 from reports.figures.flow_figures import choose_limit, flow_figures, point_count
 from reports.figures.packing import unpack
+from tests.browser import Visit, browser, colour_count
 from tests.reports.results_made_by_hand import make_pair, make_result, make_series
 
-#: A browser without update requests, so that every request is the page's own.
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-#: On a busy machine a browser takes its time.
-BROWSER_TIMEOUT_MS = 600_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=QUIET, timeout=BROWSER_TIMEOUT_MS
-        )
-        yield started
-        started.close()
-
-
-class Visit:
-    """A page that was opened, with everything that the browser complained about or asked for."""
-
-    def __init__(self, browser: Browser, path: Path, **context: object) -> None:
-        self.page: Page = browser.new_context(**context).new_page()  # type: ignore[arg-type]
-        self.page.set_default_timeout(BROWSER_TIMEOUT_MS)
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(path.as_uri())
-
-    def draw_all(self) -> None:
-        plots = self.page.locator("details.connection[open] .plot")
-        for number in range(plots.count()):
-            plots.nth(number).scroll_into_view_if_needed()
-            self.page.wait_for_function(
-                "n => document.querySelectorAll('.plot')[n].dataset.drawn === 'yes'", arg=number
-            )
+__all__ = ["browser"]
 
 
 def test_the_page_opens_and_draws_without_requests(browser: Browser, tmp_path: Path) -> None:
@@ -94,7 +47,7 @@ def test_screenshots_show_marks_at_both_widths_and_in_the_dark(browser: Browser,
         visit.draw_all()
         assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
         picture = visit.page.locator(".plot").first.screenshot()
-        assert len(distinct_colours(picture)) > 20
+        assert colour_count(picture) > 20
         assert visit.complaints == []
 
 
@@ -209,35 +162,3 @@ def test_figure_data_is_plain_json(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ReportError, match=r"cannot be written: No such file or directory\.$"):
         write_page(make_result(), tmp_path / "missing" / "page.html")
-
-
-def distinct_colours(png: bytes) -> set[bytes]:
-    """Colours of a PNG as Chromium writes it: 8 bits a channel, not interlaced; filters undone for every pixel."""
-    position, packed, width, channels = 8, b"", 0, 3
-    while position < len(png):
-        (length,) = struct.unpack_from(">I", png, position)
-        kind, body = png[position + 4 : position + 8], png[position + 8 : position + 8 + length]
-        if kind == b"IHDR":
-            width, channels = struct.unpack_from(">I", body)[0], {2: 3, 6: 4}[body[9]]
-        elif kind == b"IDAT":
-            packed += body
-        position += 12 + length
-    raw, stride = zlib.decompress(packed), width * channels
-    above = bytearray(stride)
-    colours: set[bytes] = set()
-    for start in range(0, len(raw), stride + 1):
-        line = bytearray(raw[start + 1 : start + 1 + stride])
-        undo_filter(raw[start], line, above, channels)
-        colours.update(bytes(line[i : i + 3]) for i in range(0, stride, channels))
-        above = line
-    return colours
-
-
-def undo_filter(kind: int, line: bytearray, above: bytearray, channels: int) -> None:
-    for i in range(len(line)):
-        left = line[i - channels] if i >= channels else 0
-        corner = above[i - channels] if i >= channels else 0
-        up = above[i]
-        estimate = left + up - corner
-        nearest = min((left, up, corner), key=lambda value: abs(estimate - value))
-        line[i] = (line[i] + (0, left, up, (left + up) // 2, nearest)[kind]) & 0xFF

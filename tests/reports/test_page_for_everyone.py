@@ -13,11 +13,11 @@ from reports.audit.check_page import write_check_page
 from reports.corpora.parts import network_page
 from reports.corpora.site import write_site
 from reports.detection.page import page_text, write_page
+from tests.browser import Visit, browser
 from tests.reports.checks_made_by_hand import make_check, make_place, make_port
 from tests.reports.corpora.tables_made_by_hand import many_connections as corpus_connections
 from tests.reports.corpora.tables_made_by_hand import write_tables
 from tests.reports.results_made_by_hand import make_group, make_pair, make_result, make_series
-from tests.reports.test_page import Visit, browser
 
 __all__ = ["browser"]
 

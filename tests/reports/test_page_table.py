@@ -12,8 +12,8 @@ from playwright.sync_api import Browser
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import DetectionResult, PairResult, Verdict
 from reports.detection.page import MAX_SECTIONS, write_page
+from tests.browser import Visit, browser
 from tests.reports.results_made_by_hand import make_group, make_pair, make_result, make_series
-from tests.reports.test_page import Visit, browser
 
 __all__ = ["browser"]
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from reference_sim.run import Run
 from reference_sim.scenario import Scenario
@@ -18,7 +16,9 @@ from reports.errors import ReportError
 from reports.figures.packing import unpack
 from reports.simulation.figures import simulation_figures
 from reports.simulation.page import simulation_page_text, write_simulation_page
-from tests.reports.test_page import BROWSER_TIMEOUT_MS, QUIET, Visit, distinct_colours
+from tests.browser import Visit, browser, colour_count
+
+__all__ = ["browser"]
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">{{rows}}"
 
@@ -45,16 +45,6 @@ def run() -> Run:
     return simulate(scenario(series_interval_s=0.01, one_way_delays=True), captures=False)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=QUIET, timeout=BROWSER_TIMEOUT_MS
-        )
-        yield started
-        started.close()
-
-
 def test_the_page_opens_and_draws_without_requests(browser: Browser, run: Run, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     write_simulation_page(run, path)
@@ -68,7 +58,7 @@ def test_the_page_opens_and_draws_without_requests(browser: Browser, run: Run, t
             )
         assert visit.page.locator(".plot .main-svg .scatterlayer .trace").count() >= plots.count() > 5
         assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
-        assert len(distinct_colours(plots.first.screenshot())) > 10
+        assert colour_count(plots.first.screenshot()) > 10
         assert visit.complaints == []
         assert visit.requests == [path.as_uri()]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from detector.corpora.validation.comparing import beside
 from detector.corpora.validation.intervals import Share
@@ -27,7 +26,9 @@ from reports.validation.page import validation_page_text, write_validation_page
 from reports.validation.sarif import write_validation_sarif
 from reports.validation.table import write_validation_table
 from reports.validation.wording import percent
-from tests.reports.test_page import BROWSER_TIMEOUT_MS, QUIET, Visit
+from tests.browser import Visit, browser
+
+__all__ = ["browser"]
 
 HOSTILE = "</td><script>alert(1)</script>\x1b[31m & \"'"
 
@@ -57,16 +58,6 @@ def make_validation() -> Validation:
     calm = replace(change, rate="missed", is_worse=False, p_value=1.0, worse=0)
     comparison = Comparison("base line.json", "mcnemar", 0.05, 14, 1, 2, (change, calm))
     return replace(result, beside=beside(result, 0.05), comparison=comparison)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=QUIET, timeout=BROWSER_TIMEOUT_MS
-        )
-        yield started
-        started.close()
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -13,7 +11,7 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from pepscope.results.verdicts import CaptureSummary, DetectionResult, GroupSide, SplitPlace, Verdict
 from reports.detection.contract import read_document
@@ -25,9 +23,10 @@ from reports.detection.prose import explain
 from reports.detection.table import write_table
 from reports.figures.group_figures import MAX_HOSTS, group_figures
 from reports.figures.packing import unpack
+from tests.browser import Visit, browser
 from tests.reports.results_made_by_hand import make_pair, make_vantage_group
 
-BROWSER_TIMEOUT_MS = 600_000
+__all__ = ["browser"]
 
 
 def vantage_result(*groups, pairs: int = 6) -> DetectionResult:
@@ -142,28 +141,14 @@ def test_one_host_has_its_hidden_leg_drawn_and_many_are_cut() -> None:
     assert len(many[2].rows) == MAX_HOSTS
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"], timeout=BROWSER_TIMEOUT_MS
-        )
-        yield started
-        started.close()
-
-
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "light"), (1280, "dark")])
 def test_a_browser_draws_the_figures_without_a_complaint(
     browser: Browser, tmp_path: Path, width: int, scheme: Literal["light", "dark"]
 ) -> None:
     path = tmp_path / "page.html"
     write_page(one_of_each(series=True), path)
-    page = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme).new_page()
-    page.set_default_timeout(BROWSER_TIMEOUT_MS)
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.goto(path.as_uri())
+    visit = Visit(browser, path, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = visit.page
     plots = page.locator("#group-0 .plot")
     assert plots.count() == 4
     for number in range(4):
@@ -171,7 +156,7 @@ def test_a_browser_draws_the_figures_without_a_complaint(
         page.wait_for_function("n => document.querySelectorAll('.plot')[n].dataset.drawn === 'yes'", arg=number)
     assert "203.0.113.3" in plots.nth(2).inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert complaints == []
+    assert visit.complaints == []
 
 
 def test_prose_gives_the_grounds_of_a_group_from_its_document() -> None:

@@ -9,9 +9,9 @@ from playwright.sync_api import Browser
 
 from detector.corpora.audit import audit_captures
 from reports.corpora.site import write_site
+from tests.browser import Visit, browser, colour_count
 from tests.detector.one_capture.real_networks import named
 from tests.reports.corpora.tables_made_by_hand import many_connections, write_tables
-from tests.reports.test_page import Visit, browser, distinct_colours
 
 __all__ = ["browser"]
 
@@ -51,7 +51,7 @@ def test_from_the_overview_to_a_network_to_a_connection_and_back(browser: Browse
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light")])
 def test_pages_fit_and_follow_the_scheme(browser: Browser, large: Path, width: int, scheme: str) -> None:
     first = Visit(browser, large / "index.html", viewport={"width": width, "height": 500}, color_scheme=scheme)
-    assert len(distinct_colours(first.page.screenshot())) > 20
+    assert colour_count(first.page.screenshot()) > 20
     pages = [large / "index.html", large / "networks.html", *sorted((large / "networks").glob("*.html"))[:2]]
     assert len(pages) == 4
     for path in pages:

@@ -15,8 +15,8 @@ from prober.server.dashboard.stored_runs import StoredRun, StoredRuns, UnknownRu
 from reports.audit.dashboard.frame import login_page, message_page
 from reports.audit.dashboard.overview import overview_page
 from reports.audit.dashboard.series import client_page, network_page
+from tests.browser import Visit, browser
 from tests.reports.audits_made_by_hand import CDMA_I, DOWN, make_audit, make_run
-from tests.reports.test_page import Visit, browser
 
 __all__ = ["browser"]
 

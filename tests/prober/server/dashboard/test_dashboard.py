@@ -34,10 +34,10 @@ from prober.server.keys.key_file import KeyFile
 from prober.server.keys.key_ring import KeyRing
 from prober.server.refusal import RefusedError
 from prober.server.sockets.admission import Rate
+from tests.browser import browser
 from tests.prober.runs_made_by_hand import whole_run
 from tests.prober.server.running import TIMEOUT_S, serving_here
 from tests.prober.serving import PEPSCOPE
-from tests.reports.test_page import browser
 
 __all__ = ["browser"]
 
