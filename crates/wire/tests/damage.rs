@@ -133,18 +133,33 @@ fn absurd_block_lengths() {
     assert!(damage_of(nowhere).2.contains("interface 7, which was not described"));
 }
 
+type Compress = fn(&[u8]) -> Vec<u8>;
+
+const COMPRESSIONS: [(&str, Compress); 5] =
+    [("gzip", files::gzip), ("zstd", files::zstd), ("xz", files::xz), ("bzip2", files::bzip2), ("lz4", files::lz4)];
+
+#[test]
+fn compressed_and_cut_anywhere() {
+    let plain = pcap_of_three();
+    for (name, compress) in COMPRESSIONS {
+        let compressed = compress(&plain);
+        for length in 0..compressed.len() {
+            let cut = compressed[..length].to_vec();
+            match CaptureReader::from_reader(Box::new(Cursor::new(cut.clone()))) {
+                Ok(_) => assert!(tally_of(Cursor::new(cut)).damage.is_some(), "{name} cut at {length}"),
+                Err(error) => assert!(!error.to_string().is_empty()),
+            }
+        }
+        assert_eq!(tally_of(Cursor::new(compressed)).damage, None, "{name}");
+    }
+}
+
 #[test]
 fn compressed_and_cut() {
     let frame = frame();
     let records: Vec<files::Record<'_>> = (0..20_000).map(|second| (second, second * 7_919, &frame[..], 95)).collect();
     let plain = files::pcap(Order::Little, files::NANOSECONDS, 128, 101, &records);
-    for (name, compress) in [
-        ("gzip", files::gzip as fn(&[u8]) -> Vec<u8>),
-        ("zstd", files::zstd),
-        ("xz", files::xz),
-        ("bzip2", files::bzip2),
-        ("lz4", files::lz4),
-    ] {
+    for (name, compress) in COMPRESSIONS {
         let compressed = compress(&plain);
         for share in [50, 90] {
             let tally = tally_of(Cursor::new(compressed[..compressed.len() * share / 100].to_vec()));

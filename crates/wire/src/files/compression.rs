@@ -34,25 +34,48 @@ pub fn decompressed(source: Box<dyn Read + Send>, prefix: &[u8]) -> std::io::Res
         return Ok(Box::new(bzip2::bufread::MultiBzDecoder::new(buffered(source))));
     }
     if prefix.starts_with(LZ4) {
-        return Ok(Box::new(Lz4Frames { decoder: lz4_flex::frame::FrameDecoder::new(buffered(source)) }));
+        let source = Lz4Source { buffered: buffered(source), asked_at_end: false };
+        return Ok(Box::new(Lz4Frames { decoder: lz4_flex::frame::FrameDecoder::new(source) }));
     }
     Ok(source)
 }
 
-/// Frames of lz4 one behind the other: the decoder gives no bytes at the end of each.
+/// Frames of lz4 one behind the other: the decoder gives no bytes at the end of each, nor where one lacks its end mark.
 struct Lz4Frames {
-    decoder: lz4_flex::frame::FrameDecoder<BufReader<Box<dyn Read + Send>>>,
+    decoder: lz4_flex::frame::FrameDecoder<Lz4Source>,
+}
+
+/// What a decoder of frames reads from. It asks for nothing behind the end mark of a frame.
+struct Lz4Source {
+    buffered: BufReader<Box<dyn Read + Send>>,
+    asked_at_end: bool,
+}
+
+impl Read for Lz4Source {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.buffered.read(buffer)?;
+        self.asked_at_end |= read == 0 && !buffer.is_empty();
+        Ok(read)
+    }
 }
 
 impl Read for Lz4Frames {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         loop {
+            let cut = |what| Error::new(ErrorKind::UnexpectedEof, what);
             let read = self.decoder.read(buffer).map_err(|error| match error.kind() {
-                ErrorKind::UnexpectedEof => Error::new(ErrorKind::UnexpectedEof, "an lz4 block is not there in full"),
+                ErrorKind::UnexpectedEof => cut("an lz4 block is not there in full"),
                 _ => error,
             })?;
-            if read > 0 || buffer.is_empty() || self.decoder.get_mut().fill_buf()?.is_empty() {
+            if read > 0 || buffer.is_empty() {
                 return Ok(read);
+            }
+            let source = self.decoder.get_mut();
+            if source.asked_at_end {
+                return Err(cut("an lz4 frame has no end mark"));
+            }
+            if source.buffered.fill_buf()?.is_empty() {
+                return Ok(0);
             }
         }
     }
