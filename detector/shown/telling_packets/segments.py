@@ -121,7 +121,7 @@ def made_acknowledgements(scene: Scene) -> list[Telling]:
 def _made(sender: Vantage, receiver: Vantage, direction: Direction, shift: int, most: int) -> list[Telling]:
     came, sent = (pure_acknowledgements(each.packets, direction.reverse) for each in (sender, receiver))
     values = sender.packets.acknowledgement_offset[came]
-    own = np.unique(receiver.packets.acknowledgement_offset[sent] + shift)
+    own = receiver.packets.acknowledgement_offset[sent] + shift
     unknown = came[~np.isin(values, own) & (values > 0)]
     made = []
     for row in spread(unknown, most).tolist():

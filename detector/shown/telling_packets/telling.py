@@ -14,6 +14,7 @@ from pepscope import _core
 from pepscope.captures.capture import Capture
 from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.captures.packets import Direction
+from pepscope.results.distinct import distinct
 from pepscope.results.verdicts import Evidence, FloatArray
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def spread(rows: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
 @lru_cache(maxsize=1024)
 def _evenly(count: int, most: int) -> npt.NDArray[np.int64]:
     """The places of `spread`: small connections are often equally long."""
-    return np.unique(np.linspace(0, count - 1, most).round().astype(np.int64))
+    return np.array(distinct(np.linspace(0, count - 1, most).round().astype(np.int64)), np.int64)
 
 
 def duration(seconds: float) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pepscope.results.distinct import distinct
 from pepscope.results.encoding.pieces import PIECE_COLUMNS, piece_columns
 from pepscope.results.evidence.columns import Int64Array
 from pepscope.results.evidence.table import EvidenceTable
@@ -22,7 +23,7 @@ def evidence_pieces(evidence: EvidenceTable, rows: Int64Array) -> tuple[Int64Arr
     begins, counts = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
     made = [_pieces_of_nothing()]
     before = 0
-    for block in np.unique(blocks).tolist():
+    for block in distinct(blocks):
         ends, pieces = _of_block(evidence, block)
         is_here = blocks == block
         places = rows[is_here] - evidence.begin(block)

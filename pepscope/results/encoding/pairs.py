@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from pepscope._core import time_texts
 from pepscope.captures.files.named_packets import connection_filters
+from pepscope.results.distinct import distinct
 from pepscope.results.encoding.packets import PacketTexts, packets_document
 from pepscope.results.encoding.pieces import PieceTexts, piece_documents
 from pepscope.results.encoding.templates import VALUE, Column, Layout, Template, filled, listed
@@ -74,7 +75,7 @@ def _shapes(
     by_shape: dict[Shape, list[Int64Array]] = defaultdict(list)
     is_named = np.zeros(len(rows), np.bool_)
     is_named[list(packets)] = True
-    for code in np.unique(codes).tolist():
+    for code in distinct(codes):
         present, has_stretch = (bool(code & 2), bool(code & 1)), bool(code & 4)
         alike = codes == code
         unnamed = np.flatnonzero(alike & ~is_named)

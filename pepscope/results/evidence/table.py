@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from pepscope.results.distinct import distinct
 from pepscope.results.evidence.columns import (
     EvidenceColumns,
     Form,
@@ -161,7 +162,7 @@ class EvidenceTable:
         self._pack()
         of_rows = np.searchsorted(np.asarray(self._packed_until), rows, side="right")
         made: list[list[Evidence]] = [[] for _ in rows]
-        for block in np.unique(of_rows).tolist():
+        for block in distinct(of_rows):
             ends, parts = self._parts(block, self._added(block))
             owner = np.full(len(ends) - 1, -1)
             asked = np.flatnonzero(of_rows == block)
@@ -188,7 +189,7 @@ class EvidenceTable:
         self._pack()
         of_rows = np.searchsorted(np.asarray(self._packed_until), rows, side="right")
         said: dict[int, str] = {}
-        for block in np.unique(of_rows).tolist():
+        for block in distinct(of_rows):
             chosen = of_rows == block
             begin, (ends, parts) = self.begin(block), self.parts(block)
             row_of = np.full(int(ends[-1]), -1)
