@@ -8,7 +8,6 @@ wrapped by `by_connection`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from msgspec import Struct
@@ -27,8 +26,7 @@ from pepscope.results.finding import Finding
 from pepscope.results.verdicts import Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(Struct, frozen=True):
     """What is known of a connection that one of two captures lacks.
 
     `watched`: whether that capture would hold it; `earlier` are pairs that got the same answer before, and
@@ -66,8 +64,7 @@ class Observation(Struct, frozen=True, dict=True):
         vars(self)["kept_clock"] = clocks, row
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(Struct, frozen=True, dict=True):
     """The connections that are examined together."""
 
     observations: Sequence[Observation]
@@ -90,8 +87,7 @@ class Context:
         return related if are_all else ClockRelations.of([observation.clock for observation in self.observations])
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(Struct, frozen=True):
     """A method's evidence on the connections of a context, at most one piece each.
 
     `evidence` is in words already and in the order of the context, None where there is none; `columns` are evidence
@@ -129,8 +125,7 @@ def compares_streams(observation: Observation) -> bool:
     return not observation.pair.encrypted
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(Struct, frozen=True):
     """A detection method.
 
     `name` stands in JSON and `title` on pages; several entries of the registry may be parts of one method and share

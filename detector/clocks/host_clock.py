@@ -7,7 +7,7 @@ acknowledgements can be looked up wherever both captures hold the timestamps of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from pepscope import _core
 from pepscope.captures.packets import Direction, PacketColumns
@@ -29,8 +29,7 @@ FEWEST_STRETCHES = 5
 FEWEST_STAMPS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class HostClock:
+class HostClock(Struct, frozen=True):
     """The capture's time less the host's, for the segments of one host that bear timestamps."""
 
     ticks: _core.HostTicks

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from detector.clocks.clock_relation import ClockRelation
 from detector.clocks.steps import ClockPiece
@@ -15,8 +15,7 @@ from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.verdicts import FloatArray
 
 
-@dataclass(frozen=True, slots=True)
-class SenderAxis:
+class SenderAxis(Struct, frozen=True):
     """The sender's clock in seconds from `origin_ns`, and how the receiver's times are brought onto it.
 
     `clock` is None where the two clocks could not be related: then both ends start with their first packet, `start_ns`

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
+
+from msgspec import Struct
 
 from pepscope.results.verdicts import Mechanism, Verdict
 
@@ -39,8 +40,7 @@ class Result(Protocol):
         """What methods found."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedConnection:
+class JudgedConnection(Struct, frozen=True):
     """A split or a regular connection of a group, and the properties in which it may differ from others.
 
     `traits` are properties that several connections may share (an experiment, a host), each with the preposition that

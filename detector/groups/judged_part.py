@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from detector.groups.membership import Members
 from pepscope.captures.packets import Int64Array
 from pepscope.results.pair_table import PairTable
 
 
-@dataclass
-class JudgedPart:
+class JudgedPart(Struct):
     """Connections that were judged in one piece: verdicts, and by their numbers rows among these and members."""
 
     pairs: PairTable = field(default_factory=PairTable)

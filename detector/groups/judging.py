@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+from msgspec import Struct, structs
 
 from detector.groups.disagreement import JudgedConnection, disagreement, split_and_regular
 from detector.groups.membership import Group, GroupKey, Members, grouped
@@ -117,9 +118,10 @@ def _weigh(group: Group, least_probability: float) -> tuple[Judgement, tuple[Evi
         split, regular = ([_judged_connection(group, place) for place in side] for side in both)
         judgement = Judgement(Verdict.INCONCLUSIVE, _of_any(group), disagreement(split, regular))
     elif judgement.verdict is Verdict.INCONCLUSIVE:
-        judgement = replace(judgement, reason=_undecided_reason(judgement, group, counting))
+        judgement = structs.replace(judgement, reason=_undecided_reason(judgement, group, counting))
     else:
-        judgement = replace(judgement, reason=f"{_extent(judgement.verdict, group.verdicts)} {judgement.reason}")
+        extent = _extent(judgement.verdict, group.verdicts)
+        judgement = structs.replace(judgement, reason=f"{extent} {judgement.reason}")
     return judgement, evidence
 
 
@@ -128,8 +130,7 @@ def _largest(group: Group) -> Group:
     return group.of(sizes >= LARGEST_SHARE * sizes.max(initial=0))
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     """A connection as `split_and_regular` looks at it."""
 
     group: Group

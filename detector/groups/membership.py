@@ -6,10 +6,10 @@ import ipaddress
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
+from msgspec import Struct
 
 from detector.options import PREFIX_IPV4, PREFIX_IPV6
 from detector.pair import Pair
@@ -26,8 +26,7 @@ from pepscope.results.verdicts import Evidence, GroupSide, Verdict
 _REMEMBERED = 65_536
 
 
-@dataclass(frozen=True, slots=True)
-class GroupKey:
+class GroupKey(Struct, frozen=True):
     """What the connections of one group have in common."""
 
     side: GroupSide
@@ -35,8 +34,7 @@ class GroupKey:
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
+class Members(Struct, frozen=True):
     """What groups need to know of judged connections beside their verdicts, as columns of one length.
 
     Times are in nanoseconds, `UNKNOWN` where not known. `started_ns` is by the clock of the client's side, else of the
@@ -94,8 +92,7 @@ _NUMBERS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(Struct, frozen=True, dict=True):
     """Judged connections of one group, by their places in a table of verdicts and in `members`."""
 
     results: PairTable

@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from detector.clocks.clock_relation import ClockRelation
 from detector.clocks.clouds import SPARED_LEAST
@@ -51,8 +51,7 @@ MOSTLY = 0.9
 TIMER_ERROR_S = 0.002
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(Struct, frozen=True):
     """A delay T on the acknowledgements of one direction, and where it is known from."""
 
     direction: Direction

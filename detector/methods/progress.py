@@ -11,9 +11,9 @@ The clock offset is the one most favourable to end to end: the flow's own data a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from detector.clocks.clock_relation import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation
 from detector.clocks.clouds import FlowClouds
@@ -85,8 +85,7 @@ STORED_SHARE = 0.5
 STORED_BYTES = 2 * 65535
 
 
-@dataclass(frozen=True, slots=True)
-class Lead:
+class Lead(Struct, frozen=True):
     """How one flow's sender is ahead, under the friendliest clock. Bytes at or below 0 mean never ahead."""
 
     total_bytes: int
@@ -237,8 +236,7 @@ def _lead(found: Lead, strength: float, numbers: dict[str, Number]) -> Evidence:
     return ProgressFinding.SENDER_AHEAD.evidence(NAME, strength, summary, numbers)
 
 
-@dataclass(frozen=True, slots=True)
-class _Leads:
+class _Leads(Struct, frozen=True):
     """The leads of the larger flows of connections, as columns; `rows` are the connections' places in their context.
 
     `numbers` are those of `pepscope._core.sender_leads`: times at the receiver are brought onto the sender's clock with

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from detector.other_transport.stream_in_datagrams import FEWEST_DATAGRAMS, SHORT_BYTES, as_stream, carried
 from detector.pair import CarriedStream, DatagramLeg
@@ -39,8 +39,7 @@ FEWEST_DATAGRAMS_ALONE = 8
 CLOCK_SLACK_NS = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class FoundLeg:
+class FoundLeg(Struct, frozen=True):
     """A connection and the UDP flow of the other capture that carries its bytes."""
 
     connection: int

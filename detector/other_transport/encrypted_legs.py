@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
+from msgspec import Struct
 
 from detector.clocks.start_offset import common_offset
 from pepscope.captures.connection_source import ConnectionSource
@@ -59,8 +59,7 @@ class Guise(IntEnum):
     RANDOM = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Legs:
+class Legs(Struct, frozen=True):
     """Connection `first` of the first capture and `second` of the second, which may be legs of one transfer."""
 
     first: int
@@ -70,8 +69,7 @@ class Legs:
     telling: bool  # the sizes say much, and no tunnel of whole packets has them
 
 
-@dataclass(frozen=True, slots=True)
-class EncryptedLegs:
+class EncryptedLegs(Struct, frozen=True):
     """Candidates with more evidence than the time, and those of them that are unambiguous."""
 
     candidates: tuple[Legs, ...]

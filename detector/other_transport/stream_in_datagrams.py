@@ -7,10 +7,9 @@ and whether all is the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.pair import CarriedStream
 from detector.streams import payload_fingerprints
@@ -42,8 +41,7 @@ LARGEST_HEADER_BYTES = 256
 BoolArray = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class _Located:
+class _Located(Struct, frozen=True):
     """Datagrams by their places in the sample, and the stream offset at which each would begin without its header."""
 
     place: Int64Array

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -25,8 +25,7 @@ Float64Array = npt.NDArray[np.float64]
 EXACT_MEMBERS = 192
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Struct, frozen=True):
     """`first` and `second` may be one; `weight` (nats, positive) is how much better that explains what was seen."""
 
     first: int
@@ -34,8 +33,7 @@ class Edge:
     weight: float
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """An edge (by its place) of the best pairing, what the sum loses without it, and the other edges of its members
     with what the sum loses if they are used instead, the least first."""
 

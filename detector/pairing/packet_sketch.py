@@ -14,12 +14,12 @@ that the one before found nothing for.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from pepscope import _core
 from pepscope.captures.connection_source import ConnectionSource
@@ -39,8 +39,7 @@ MOST_KEPT = 10_000
 Connections = Mapping[int, Connection]
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(Struct, frozen=True):
     """What a form of key is made of, and worth.
 
     `fewest` shared keys make a candidate. `first_nats` is what finding the counters aligned at all is worth, and
@@ -71,8 +70,7 @@ class Form(Enum):
     IP_ID_AND_BYTES = _Form(False, True, False, 6, 6.0, 0.5, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class SharedPackets:
+class SharedPackets(Struct, frozen=True):
     """Connections `first` and `second` have `count` of the sketched packets in common; `sides_swapped`: packets
     that go up in one capture go down in the other. `nats` is the log-likelihood ratio against chance."""
 
@@ -93,8 +91,7 @@ class _Partitioned(Protocol):
         """Which partition holds the packets of a connection."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Sketches:
+class _Sketches(Struct, frozen=True):
     value: UInt64Array
     holder: Int64Array  # connection id
     direction: Int64Array

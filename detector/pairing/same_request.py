@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from pepscope.captures.packets import PayloadSample
 
@@ -20,8 +21,7 @@ DATED_ANEW_S = 2
 CUT_PATH_BYTES = 12
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Struct, frozen=True):
     method: bytes
     path: bytes
     whole: bool  # the capture holds the path to its end

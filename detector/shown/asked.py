@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pepscope.errors import UsageError
 from pepscope.results.attention import ATTENTION, EndPoints
 from pepscope.results.pair_table import PairTable
 
 
-@dataclass(frozen=True, slots=True)
-class AskedPackets:
+class AskedPackets(Struct, frozen=True):
     """How many packets to name: moments for a finding, each of which may take a packet at either vantage point, and
     connections; those that deserve attention come first, unless `choose` picks them by their places."""
 
@@ -36,8 +36,7 @@ class AskedPackets:
         return asked
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """What results carry: packets, and with `series` what a page draws, of `connections` where some are given."""
 
     series: bool

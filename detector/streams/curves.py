@@ -5,10 +5,9 @@ All functions are vectorised over packets; offsets are stream offsets as in `Pac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from pepscope import _core
 from pepscope.captures.packets import Direction, Int64Array, PacketColumns, TcpFlag
@@ -29,8 +28,7 @@ BACKWARD_STEPS = 3
 BoolArray = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class ByteTimes:
+class ByteTimes(Struct, frozen=True):
     """Disjoint ascending byte ranges [start, end) of a stream, each with the time (ns) it was first captured."""
 
     start: Int64Array
@@ -46,8 +44,7 @@ class ByteTimes:
         return np.where(held, self.time_ns[np.maximum(index, 0)], NEVER)
 
 
-@dataclass(frozen=True, slots=True)
-class AckTimes:
+class AckTimes(Struct, frozen=True):
     """Cumulative acknowledgements: ascending values and the time (ns) at which each was first reached.
 
     Values at or below `floor` were reached before the capture began, or may have been; `plain[i]`: the packet carried
@@ -60,8 +57,7 @@ class AckTimes:
     floor: int
 
 
-@dataclass(frozen=True, slots=True)
-class SentData:
+class SentData(Struct, frozen=True):
     """One direction's data in capture order: what lay beyond everything before, and the segments that began below.
 
     At the sender the former are first copies. Bytes that appear first below the highest offset sent are copies whose

@@ -12,10 +12,9 @@ more fingerprints must be kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from pepscope import _core
 from pepscope.captures.packets import Int64Array, PayloadSample
@@ -38,8 +37,7 @@ DISTINCT_BYTES = 6
 COMMON_PAIRS = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprints:
+class Fingerprints(Struct, frozen=True):
     """Fingerprints of many streams: hash, number of the stream that it is in, and stream offset."""
 
     value: UInt64Array
@@ -47,8 +45,7 @@ class Fingerprints:
     offset: Int64Array
 
 
-@dataclass(frozen=True, slots=True)
-class Votes:
+class Votes(Struct, frozen=True):
     """Stream pairs with fingerprints in common: stream numbers, `shift` = left offset - right offset, how many agree,
     and in how many places of the stream, counted in pieces of `SPREAD_BYTES`."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from detector.pair import Pair, StreamAlignment, Vantage
 from detector.streams.known import UNKNOWN
@@ -18,8 +18,7 @@ from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.verdicts import FloatArray
 
 
-@dataclass(frozen=True)
-class Sides:
+class Sides(Struct, frozen=True, dict=True):
     """Those of some pairs that have both sides; `rows` are their places among the pairs, `pairs` themselves."""
 
     rows: Int64Array

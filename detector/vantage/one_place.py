@@ -15,9 +15,8 @@ delays of no real path are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from detector.pair import Pair, Vantage
 from detector.streams.sides import Sides
@@ -44,8 +43,7 @@ COMMON_SHARE = 0.5
 FEWEST_ONE_WAY = 8
 
 
-@dataclass(frozen=True, slots=True)
-class OnePlace:
+class OnePlace(Struct, frozen=True):
     """Two captures that are one vantage point: packets in common, and the round trip between the captures.
 
     `round_trip_ns` is None where the packets all travel one way; `resolution_ns` is what their times are rounded to.

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.streams.known import are_known
 from pepscope.captures.connections import Connection, address_of
@@ -36,16 +36,14 @@ LONGEST_PACKET_BYTES = 65_535
 HANDSHAKE_PACKETS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(Struct, frozen=True):
     """Whether it is proven that a capture would hold a connection, and the sentence that explains why (not)."""
 
     proven: bool
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class SeenConnections:
+class SeenConnections(Struct, frozen=True):
     """Some connections as one capture shows them.
 
     `columns` are named as in `Capture.connection_columns`, with `UNKNOWN` for what was not seen; `clients` and
@@ -61,8 +59,7 @@ class SeenConnections:
         return self.columns[f"{direction.name.lower()}_{name}"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Bounds:
+class _Bounds(Struct, frozen=True):
     """Bounds of the offset (this clock minus the asking one's), and when they were taken by the asking clock."""
 
     time_ns: Int64Array

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from pepscope.results.evidence.columns import EvidenceColumns, Form
 from pepscope.results.finding import Finding
 from pepscope.results.verdicts import Evidence, Outcome
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True, dict=True):
     """Evidence on so many connections, in the order of the registry; of one method a connection has one piece."""
 
     count: int

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import is_
 
 import numpy as np
+from msgspec import Struct
 
 from detector.method import Context, Observation
 from detector.methods import methods
@@ -34,8 +35,7 @@ _KINDS = tuple((verdict, mechanism) for verdict in Verdict for mechanism in (Non
 _PLACE_OF = {kind: place for place, kind in enumerate(_KINDS)}
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """Verdicts on connections as columns, what was found on them, and which may be two transfers."""
 
     rows: PairRows
@@ -43,8 +43,7 @@ class Judged:
     are_doubtful: BoolArray
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdicts:
+class _Verdicts(Struct, frozen=True):
     """Verdicts and reasons as `PairRows` has them; `kind` are places in `_KINDS`."""
 
     kind: Int64Array

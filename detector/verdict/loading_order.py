@@ -9,8 +9,9 @@ those of the second pass by.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
+
+from msgspec import Struct
 
 from detector.pairing.match import Match
 from detector.verdict.together import PACKETS_TOGETHER
@@ -27,8 +28,7 @@ WORK_BYTES_PER_PACKET = 250
 _STRETCHES_EACH = 4
 
 
-@dataclass(frozen=True, slots=True)
-class LoadingOrder:
+class LoadingOrder(Struct, frozen=True):
     """Places of the matches in the order of judging; stretches of so many places share partitions."""
 
     places: Sequence[int]
@@ -86,8 +86,7 @@ def _jobs(captures: Sequence[Capture], jobs: int, work_bytes: int | None) -> int
     return max(1, min(jobs, *fitting))
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(Struct, frozen=True):
     """A capture in partitions: their ranks, and how many are gone through together."""
 
     capture: Capture

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from detector.methods.identity.findings import IdentityFinding
 from detector.verdict.found import Found
@@ -25,8 +25,7 @@ _END, _STORE = (list(Hypothesis).index(each) for each in (Hypothesis.END, Hypoth
 NO_ITEM = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Weighed:
+class Weighed(Struct, frozen=True):
     """Probability of a split and of a store given a split, by connection, and which evidence may give the reason.
 
     Items are places among a connection's evidence, `NO_ITEM` where there is none.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from detector.pair import Pair
 from detector.streams.sides import Sides
@@ -16,8 +16,7 @@ from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.pairs.columns import VantageRows
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(Struct, frozen=True, dict=True):
     """What is shown of connections that were seen at one or two vantage points in TCP."""
 
     pairs: Sequence[Pair]

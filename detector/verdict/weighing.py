@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from detector.methods.identity.findings import IdentityFinding
 from detector.options import DECISION_PROBABILITY
@@ -65,8 +66,7 @@ _MECHANISM_OF = {
 PASSED_DATA = frozenset({IdentityFinding.SAME_DATA, IdentityFinding.ACKS_NOBODY_SENT})
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """Verdict, class probabilities (summing to one), the sentence that gives the reason, and how a split works."""
 
     verdict: Verdict
@@ -75,8 +75,7 @@ class Judgement:
     mechanism: Mechanism | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Posterior:
+class _Posterior(Struct, frozen=True):
     """Probability of each hypothesis, given that one of them holds, and that the captures are at fault instead."""
 
     of: Sequence[float]  # in the order of `Hypothesis`

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
 from detector.methods.ack_timing import wording
@@ -30,8 +30,7 @@ from pepscope.results.evidence.columns import BoolArray, EvidenceColumns, Figure
 from pepscope.results.verdicts import FloatArray
 
 
-@dataclass(frozen=True, slots=True)
-class _Nearer:
+class _Nearer(Struct, frozen=True):
     """Acknowledgements that came back sooner than the handshake that crossed the whole path."""
 
     count: Int64Array
@@ -39,8 +38,7 @@ class _Nearer:
     found: BoolArray  # several did
 
 
-@dataclass(frozen=True, slots=True)
-class _Path:
+class _Path(Struct, frozen=True):
     """Round trips (s) as data in both directions show them; infinite where they do not, NaN for no acknowledgement."""
 
     data_s: FloatArray

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
 from detector.clocks.clouds import FlowClouds
@@ -37,8 +37,7 @@ OWN_BEFORE = "acks_before_receivers_own"
 OWN_COMPARED = "acks_compared_with_receivers_own"
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(Struct, frozen=True):
     """Methods 1 and 2 on flows: violating share, least margin (s, negative when violated), and how many violate."""
 
     share: FloatArray
@@ -46,8 +45,7 @@ class Published:
     violating: Int64Array
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """The larger flow of each connection that has acknowledgements at its sender, and its clock relation.
 
     `rows` are the places of these connections in the context. `numbers` are those of `pepscope._core.flow_numbers`.

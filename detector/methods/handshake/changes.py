@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from detector.methods.handshake.opening import (
     MAXIMUM_SEGMENT_SIZE,
@@ -23,8 +24,7 @@ from detector.methods.handshake.opening import (
 from pepscope.captures.packets import Direction
 
 
-@dataclass(frozen=True, slots=True)
-class Likelihood:
+class Likelihood(Struct, frozen=True):
     """How probable a change is on a path without rewriters, behind a normaliser (a firewall, NAT or scrubber that
     passes the segments on), behind a SYN proxy (which answers the handshake itself and passes data), and where another
     TCP opens a connection of its own."""

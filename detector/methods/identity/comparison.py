@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from detector.methods.identity.agreement import ClassComparison, compare_acknowledgements, compare_data
 from detector.methods.identity.dropped_acks import PlaceCounts, probable_loss
@@ -32,8 +32,7 @@ class Aligned(NamedTuple):
     segments: _core.PairSegments
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """What fields say of aligned connections: rows of arrays are packet directions, columns connections."""
 
     aligned: Sequence[Aligned]

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from msgspec import Struct
 
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.verdicts import FloatArray
@@ -36,8 +36,7 @@ _DENSITIES = np.array([0.005, 0.02, *np.linspace(0.1, 0.9, 9), 0.98, 0.995])
 _DENSITY_PRIOR = np.array([1 / 6, 1 / 6, *(1 / 27 for _ in range(9)), 1 / 6, 1 / 6])
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceCounts:
+class PlaceCounts(Struct, frozen=True):
     """Places in the stretch of one direction that both captures hold, but for ranges in which the emitter's capture
     missed data: acknowledged at both ends, where they were emitted only, where they arrived only, and at neither."""
 

@@ -7,9 +7,9 @@ name) leaves the handshake and the first segments alone. Compared as a whole, su
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from detector.methods.identity.agreement import FITTED_NATS, LEAST_CHANCE, SAME, compare_data, sum_fields, total_nats
 from detector.methods.identity.segment_counts import field_counts
@@ -30,8 +30,7 @@ LEAST_ALIKE = _FOR_SAME / (_FOR_SAME + math.log(SAME / LEAST_CHANCE))
 WITHOUT_LIKENESS_NATS = 2 * FITTED_NATS
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """Where a stream's segments change their maker: `from_byte` is the first byte of the later part."""
 
     from_byte: int

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from pepscope.results.evidence.columns import BoolArray, Figure
 from pepscope.results.verdicts import FloatArray
@@ -20,8 +20,7 @@ _REWRITTEN = 0.5
 _THINNED = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class Rewriter:
+class Rewriter(Struct, frozen=True):
     """A harmless rewriter: its short name and what an engineer should know of it."""
 
     key: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy.typing as npt
+from msgspec import Struct
 
 from pepscope import _core
 
@@ -16,8 +16,7 @@ Reals: TypeAlias = Any
 Truths: TypeAlias = Any
 
 
-@dataclass(frozen=True, slots=True)
-class FieldCounts:
+class FieldCounts(Struct, frozen=True):
     """Counts over one class of segments (data, or pure acknowledgements); `crates/evidence` says what each is."""
 
     arrived: Integers
@@ -47,8 +46,7 @@ class FieldCounts:
     longest: Integers
 
 
-@dataclass(frozen=True, slots=True)
-class PositionCounts:
+class PositionCounts(Struct, frozen=True):
     """Places of acknowledgements."""
 
     emitted: Integers
@@ -58,8 +56,7 @@ class PositionCounts:
     irregular: Integers
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentCounts:
+class SegmentCounts(Struct, frozen=True):
     """Counts over both directions (rows) of connections (columns)."""
 
     data: FieldCounts

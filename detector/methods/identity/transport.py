@@ -7,10 +7,10 @@ which bound the offset between the clocks, and off the offset that other traffic
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 
 import numpy as np
+from msgspec import Struct
 
 from detector.method import Observation
 from detector.methods.identity.findings import NAME
@@ -63,8 +63,7 @@ _FINDINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Delays:
+class _Delays(Struct, frozen=True):
     """Datagram's time minus the same bytes' time in TCP (ns), and whether TCP is where the bytes come from."""
 
     value: Int64Array

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from detector.clocks.clock_relation import ClockRelation
 from detector.clocks.clouds import larger
@@ -21,8 +21,7 @@ from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.verdicts import FloatArray
 
 
-@dataclass(frozen=True)
-class _Held:
+class _Held(Struct, frozen=True, dict=True):
     """Acknowledgements at the sender of one direction's data, held against the receiver's capture.
 
     Times are those of `SenderAxis`: on the sender's clock, with the clock relation that data allow and that is kindest

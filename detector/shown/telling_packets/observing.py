@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from msgspec import Struct, field
 
 from detector.one_capture.further_methods import ConnectionsAlone
 from detector.options import DetectOptions
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from detector.pairing.captures import PairedCaptures
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(Struct, frozen=True):
     """A connection as methods examined it, and with all vantage points at which it was seen: of two captures that were
     taken at one place only one was examined. `clock` says how the clocks of those that were examined are related, and
     `kept` is what pointing to the packets of one finding computed that others may ask for too."""
@@ -30,7 +29,7 @@ class Observed:
     examined: Observation
     seen: Observation
     clock: Callable[[], ClockRelation]
-    kept: dict[Hashable, object] = field(default_factory=dict, repr=False, compare=False)
+    kept: dict[Hashable, object] = field(default_factory=dict)
 
     @property
     def at_every_vantage(self) -> Observed:

@@ -79,7 +79,7 @@ def test_votes_are_those_of_the_reference(seed):
         for made in (streams, [streams[1], streams[0], streams[1]])
     )
     found, wanted = payload_fingerprints.vote(left, right), reference_fingerprints.vote(left, right)
-    for name in Votes.__slots__:
+    for name in Votes.__struct_fields__:
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name), strict=True)
 
 
