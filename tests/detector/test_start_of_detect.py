@@ -1,11 +1,12 @@
-"""What `pepscope detect` imports and starts before it judges two captures."""
+"""What `pepscope detect` imports and starts before it judges captures."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -26,10 +27,12 @@ finally:
 """
 
 
-def modules_and_threads(*options: str, environment: Mapping[str, str] | None = None) -> tuple[set[str], str]:
+def modules_and_threads(
+    *options: str, captures: Sequence[str] = ENDS, environment: Mapping[str, str] | None = None
+) -> tuple[set[str], str]:
     inherited = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *options, *ENDS],
+        [sys.executable, "-c", PROGRAM, *options, *captures],
         env={**inherited, **(environment or {})},
         stdout=subprocess.PIPE,
         check=True,
@@ -51,3 +54,9 @@ def test_several_processes_and_threads_are_had_for_the_asking() -> None:
     modules, threads = modules_and_threads("--jobs", "2", environment={"OPENBLAS_NUM_THREADS": "2"})
     assert "detector.verdict.processes" in modules
     assert threads == "2"
+
+
+def test_one_capture_needs_no_masked_arrays(tmp_path: Path) -> None:
+    modules, _ = modules_and_threads("--json", str(tmp_path / "verdicts.json"), captures=ENDS[:1])
+    assert {"numpy", "detector.one_capture.detection", "pepscope.results.encoding.pairs"} <= modules
+    assert "numpy.ma" not in modules

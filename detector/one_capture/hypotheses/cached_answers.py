@@ -97,10 +97,11 @@ def _mixtures(
     weight = np.bincount(place.ravel(), weights=timing.weight[rows])
     member, kind, bins = member[first], timing.kind[rows][first], bins[first]
     nats = np.empty((len(first), TimingTables.HYPOTHESES))
-    classes = variation[member]
-    for code, of in np.unique(np.stack([kind, classes]), axis=1).T.tolist():
-        which = np.flatnonzero((kind == code) & (classes == of))
-        nats[which] = tables.nats(code, of)[bins[which]]
+    classes = int(variation.max(initial=0)) + 1
+    table = kind * classes + variation[member]
+    for number in np.flatnonzero(np.bincount(table)).tolist():
+        which = np.flatnonzero(table == number)
+        nats[which] = tables.nats(*divmod(number, classes))[bins[which]]
     at_once = np.exp(sum_nats(nats[:, TimingTables.END_BY_NATURE] + paths.end_natures[member]))
     late = np.exp(nats)
     begins = np.flatnonzero(np.diff(member, prepend=-1))

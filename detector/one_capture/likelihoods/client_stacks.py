@@ -19,6 +19,7 @@ from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.members import Ints
 from detector.one_capture.senders.stacks import INITIAL_HOP_LIMITS, systems_of
 from pepscope.captures.senders import Senders
+from pepscope.results.distinct import distinct
 
 #: Of split points, those whose SYNs are the clients' own or copies of them.
 COPIES = 0.05
@@ -53,7 +54,7 @@ def client_stack_nats(senders: Senders, form: Ints, group: Ints, groups: int) ->
     ratio = np.full(groups, 1.0)
     ratio[of_group[is_most]] = _system_ratios(senders, known[first[is_most]])
     has_one = most > ONE_FORM * every
-    seen = np.unique(of_group)
+    seen = distinct(of_group)
     found[seen] = np.log((1 - COPIES) * np.where(has_one, ratio, 0.0) + COPIES)[seen]
     return found
 

@@ -74,9 +74,11 @@ def _once(
 def _looked_up(tables: TimingTables, kind: Ints, variation: Ints, bins: Ints) -> Floats:
     """A row an exchange."""
     nats = np.empty((len(kind), TimingTables.HYPOTHESES))
-    for key in np.unique(np.stack([kind, variation]), axis=1).T.tolist():
-        rows = np.flatnonzero((kind == key[0]) & (variation == key[1]))
-        nats[rows] = tables.rows(key[0], key[1], bins[rows])
+    classes = int(variation.max(initial=0)) + 1
+    table = kind * classes + variation
+    for number in np.flatnonzero(np.bincount(table)).tolist():
+        rows = np.flatnonzero(table == number)
+        nats[rows] = tables.rows(*divmod(number, classes), bins[rows])
     return nats
 
 

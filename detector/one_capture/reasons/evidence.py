@@ -33,6 +33,7 @@ from detector.one_capture.reasons.sentences import (
     reason,
     reasons,
 )
+from pepscope.results.distinct import distinct
 from pepscope.results.evidence.columns import EvidenceColumns, Form, Words, rounded
 from pepscope.results.verdicts import Evidence, GroupSide
 
@@ -113,7 +114,7 @@ def _pool_sentences(numbers: Mapping[str, Any]) -> tuple[list[str], list[tuple[s
     side, *columns, explanation = [np.asarray(numbers[name]) for name in _POOL]
     figures = dict(zip(PoolFigures.__struct_fields__[1:], columns, strict=True))
     said = [""] * len(explanation)
-    for code in np.unique(side).tolist():
+    for code in distinct(side):
         rows = np.flatnonzero(side == code)
         texts = reasons(_SIDES[code], {name: column[rows] for name, column in figures.items()}, explanation[rows])
         for row, text in zip(rows.tolist(), texts, strict=True):

@@ -14,6 +14,7 @@ from msgspec import Struct
 from detector.one_capture.classes import LEAST_SPLIT, LEAST_WHOLE, Explanation
 from detector.one_capture.members import Ints
 from pepscope._core import duration_texts
+from pepscope.results.distinct import distinct
 from pepscope.results.verdicts import GroupSide
 
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -74,7 +75,7 @@ def reasons(side: GroupSide, figures: Columns, explanation: Ints) -> list[str]:
     """What `reason` says of many pools; `figures` are the fields of `PoolFigures` behind the side."""
     said = [""] * len(explanation)
     kind = np.where(figures["exchanges"] == 0, _NOT_TIMED, explanation)
-    for code in np.unique(kind).tolist():
+    for code in distinct(kind):
         rows = np.flatnonzero(kind == code)
         of_rows = {name: column[rows] for name, column in figures.items()}
         many = _WRITERS_OF_MANY.get(code)

@@ -116,8 +116,8 @@ def group_stacks(form: Ints, hop_limit: Ints, member: Ints, member_group: Ints, 
 
 
 def _distinct(group: Ints, values: Sequence[Ints], groups: int) -> Ints:
-    rows = np.unique(np.stack([group, *values]), axis=1)
-    return np.bincount(rows[0], minlength=groups)
+    _, first = np.unique(codes([group, *values]), return_index=True)
+    return np.bincount(group[first], minlength=groups)
 
 
 class KnownStack(Struct, frozen=True):

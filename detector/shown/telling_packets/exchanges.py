@@ -42,7 +42,7 @@ def exchanges_by_connection(
 
 def _soonest(exchanges: Exchanges, connections: Sequence[int], side: GroupSide) -> Int64Array:
     """The row of the exchange of each connection whose answer came soonest, strict ones first; soonest first."""
-    numbers = np.unique(np.asarray(connections, np.int64))
+    numbers = np.array(sorted(set(connections)), np.int64)
     # Of another type they would make the search copy the whole column.
     sought = numbers.astype(exchanges.connection.dtype)
     begin, end = (np.searchsorted(exchanges.connection, sought + each) for each in (0, 1))
