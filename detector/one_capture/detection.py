@@ -9,7 +9,6 @@ import numpy as np
 from detector.one_capture import pools
 from detector.one_capture.columns import VantageColumns, vantage_columns
 from detector.one_capture.connections import pair_table
-from detector.one_capture.group_series import with_series
 from detector.one_capture.judging import JudgedSide, group_results, judged_connections, judged_groups
 from detector.one_capture.networks import NetworkTable
 from detector.one_capture.reasons.sentences import group_verdict_remark
@@ -46,6 +45,8 @@ def judge_vantage(
     told = np.asarray(sorted(told_places), np.int64)
     groups = [result for side in sides for result in _group_results(side)]
     if series:
+        from detector.one_capture.group_series import with_series
+
         groups = with_series(groups, vantage, [side.judgement for side in sides])
     for group in groups:
         if group.verdict is Verdict.INCONCLUSIVE or len(group.pairs) < 2:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.one_capture.columns import VantageColumns
 from detector.one_capture.side_judgement import SideJudgement
@@ -47,8 +48,7 @@ def with_series(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
+class _Shown(Struct, frozen=True):
     """Exchanges, handshakes and references of a side, with the member that each belongs to."""
 
     side: SideJudgement

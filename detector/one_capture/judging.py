@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import fields
 from functools import cached_property
 from typing import Any
 
@@ -124,7 +123,7 @@ def judged_connections(judged: SideJudgement, members: Pools, least_probability:
 
 def _of_connections(judged: SideJudgement) -> Posterior:
     """The posterior of each connection by itself, without its legs."""
-    columns = {field.name: getattr(judged.alone, field.name) for field in fields(Posterior)}
+    columns = {name: getattr(judged.alone, name) for name in Posterior.__struct_fields__}
     nothing = columns.pop("leg_nats")[:0]
     return Posterior(leg_nats=nothing, **{name: column[judged.connection_kind] for name, column in columns.items()})
 

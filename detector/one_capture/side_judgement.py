@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct, structs
+from msgspec import Struct
+from msgspec.structs import replace
 
 from detector.one_capture.columns import VantageColumns
 from detector.one_capture.hypotheses.cached_answers import CacheNats, cache_nats
@@ -111,7 +111,7 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
     of_groups = shown.weighed(timing.member, every, where.member_group, groups, beside)
     if not at_client:
         of_groups = _by_other_ports(of_groups, answered, where, PRIORS[side])
-    shown = structs.replace(shown, closes=no_closes())  # one close of one connection tells little
+    shown = replace(shown, closes=no_closes())  # one close of one connection tells little
     alone, kind = shown.weighed_alone(timing.connection, where.member)
     return SideJudgement(
         side, vantage.servers, where, timing, variation_s, shown.reference.round_trip_s, beside.split - beside.end,

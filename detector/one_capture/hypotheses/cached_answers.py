@@ -7,10 +7,9 @@ and what tells a cache from a server is how alike misses are, and where the tran
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.one_capture.hypotheses.member_nats import Paths
 from detector.one_capture.hypotheses.sums import sum_nats
@@ -40,8 +39,7 @@ _TOGETHER = 256
 _HTTP = CLASSES.index("http")
 
 
-@dataclass(frozen=True, slots=True)
-class CacheNats:
+class CacheNats(Struct, frozen=True):
     """What HTTP answers say of members of which some answers are late and others not; `known` are these, and the others
     have zeros.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.sums import any_leg, log, sum_nats
 from detector.one_capture.likelihoods.exchange_nats import ExchangeNats
@@ -38,8 +39,7 @@ _CONNECTS_LATE = 0.2
 _CLOSES_ITSELF, _ENDS_TLS_AND_CLOSES, _CLOSES_AT_ONCE = 0.2, 0.6, 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Paths:
+class Paths(Struct, frozen=True):
     """What is known of members' paths beforehand, as log probabilities by member: of each nature of a hidden leg, of
     each nature end to end, and of answers that are shifted end to end (by nothing, then by each of `HIDDEN_S`)."""
 
@@ -52,8 +52,7 @@ class Paths:
         return Paths(self.natures[members], self.end_natures[members], self.shifts[members])
 
 
-@dataclass(frozen=True, slots=True)
-class MemberNats:
+class MemberNats(Struct, frozen=True):
     """Log-likelihoods of what members' exchanges say, priors of members included.
 
     `parts` by way of being end to end (rows, see `_end_parts`) and member, `passed` where handshakes are answered and

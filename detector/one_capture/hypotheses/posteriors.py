@@ -20,9 +20,10 @@ exchange of a connection often delays the next one. Delays and legs that are not
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.cached_answers import CacheNats
 from detector.one_capture.hypotheses.member_nats import ENDS_TLS
@@ -46,8 +47,7 @@ _BUSY_SHARE = 0.7
 _HOLDS_ACKS = 0.005
 
 
-@dataclass(frozen=True, slots=True)
-class Posterior:
+class Posterior(Struct, frozen=True):
     """Probabilities of groups (one element a group) and of their members' hidden legs.
 
     `split`, `end`, `late` (end to end, and every member late in all answers, or most of them in their own ways),
@@ -72,11 +72,10 @@ def joined(parts: Sequence[Posterior]) -> Posterior:
     """The posteriors of groups one after the other."""
     if len(parts) == 1:
         return parts[0]
-    return Posterior(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Posterior)))
+    return Posterior(*(np.concatenate([getattr(part, name) for part in parts]) for name in Posterior.__struct_fields__))
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """Log-likelihoods of what else is seen, by group: end to end, behind a split, behind one that holds its
     acknowledgements back, with answered handshakes, and behind one that connects before it answers."""
 

@@ -11,9 +11,8 @@ host; but not all of a group, which then could not be told from one that is. Eac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from detector.one_capture.hypotheses.cached_answers import CacheNats
 from detector.one_capture.hypotheses.member_nats import MemberNats
@@ -28,8 +27,7 @@ from detector.one_capture.members import Ints
 _NEVER = -np.inf
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(Struct, frozen=True):
     """Members by group, and what they show: `members`, and `alike` groups as if each were one member, with references.
 
     `group` is the group of each member, and ascends.

@@ -8,10 +8,9 @@ which no host delays; those without payload, which it may; those that ride on an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.one_capture.likelihoods.timing_tables import Floats
 from pepscope.results.verdicts import GroupSide
@@ -52,8 +51,7 @@ _NEVER = 1e-6
 _LEAST_S, _MOST_S = 0.001, 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledged:
+class Acknowledged(Struct, frozen=True):
     """Least round trips by member (s), NaN where unknown: of handshakes, and of data by how they were acknowledged.
 
     `prompt_s` of more than a segment, which no host delays; `plain_s` by packets without payload; `data_s` of all,
@@ -66,8 +64,7 @@ class Acknowledged:
     data_s: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class HandshakeNats:
+class HandshakeNats(Struct, frozen=True):
     """Log-likelihoods by member; what is unknown says nothing (0).
 
     `as_fast` and `faster`: of the least round trip of data, given the least handshake, where one host makes both, and
@@ -100,8 +97,7 @@ def handshake_nats(found: Acknowledged, variation_s: Floats, answered_share: Flo
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Beyond:
+class _Beyond(Struct, frozen=True):
     """By how much data take longer than the handshake (s), and the densities of this: as long, but for what the path
     varies; by anything that paths take; by anything that a host may delay an acknowledgement."""
 

@@ -12,11 +12,11 @@ Clients alone are judged by it. Servers keep connections open for later requests
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.one_capture.likelihoods.exchange_nats import connection_weights
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
@@ -25,8 +25,7 @@ from detector.one_capture.members import Ints
 from detector.one_capture.networks import Places
 
 
-@dataclass(frozen=True, slots=True)
-class Closes:
+class Closes(Struct, frozen=True):
     """One element a close, in the order of members: what it took beyond the round trips of its `connection`, and beyond
     those of data alone; and its `weight`, as the closes of one member are one program's habit."""
 

@@ -5,9 +5,8 @@ Most connections of web traffic hold one or two exchanges, and tables have some 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from detector.one_capture.members import Ints
 
@@ -15,8 +14,7 @@ from detector.one_capture.members import Ints
 MOST_EXCHANGES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class EqualMembers:
+class EqualMembers(Struct, frozen=True):
     """`kind` of each member counts kinds from 0; `first` is a member of each kind."""
 
     kind: Ints

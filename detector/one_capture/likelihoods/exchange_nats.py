@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.one_capture.likelihoods.timing_tables import CLOSE, OPENING, Floats, TimingTables, excess_bin
 from detector.one_capture.members import Ints, codes
@@ -20,8 +19,7 @@ _TOGETHER = 1 << 13
 _MANY = 16
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeNats:
+class ExchangeNats(Struct, frozen=True):
     """Sums by member (rows) and hypothesis of `TimingTables` (columns).
 
     `handshake` sums over TLS handshake flights, `application` over all other exchanges, `close` over closes.

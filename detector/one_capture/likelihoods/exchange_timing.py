@@ -10,11 +10,11 @@ exchange itself: where nothing else times the transport, an exchange says nothin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.one_capture.likelihoods.exchange_nats import connection_weights
 from detector.one_capture.likelihoods.timing_tables import CLASSES, OPENING, Floats
@@ -56,8 +56,7 @@ _CLASS_CODES = np.asarray(
 _LINE = CLASSES.index("line")
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeTiming:
+class ExchangeTiming(Struct, frozen=True):
     """The exchanges that far hosts answered, in the order of their members, and what the members' paths are like.
 
     One element an exchange: `row` in the capture's exchanges, `connection`, `member`, `kind` (a class of
@@ -178,8 +177,7 @@ def _without_waiting(handshake_s: Floats, plain_s: Floats, member: Ints, members
     return np.where(waiting, np.nan, handshake_s)
 
 
-@dataclass(frozen=True, slots=True)
-class _Samples:
+class _Samples(Struct, frozen=True):
     """Low and middling round trips of one sort by connection, and how many there are."""
 
     low_s: Floats

@@ -9,10 +9,11 @@ sort by `_MOST_NATS` or twice that, however many they are and however sure.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.members import Ints
@@ -29,8 +30,7 @@ _OTHER_LEG_NATS = -2.0
 _NEVER, _NO_PRIOR = 1e-12, 1e-300
 
 
-@dataclass(frozen=True, slots=True)
-class Shares:
+class Shares(Struct, frozen=True):
     """By group, summing to one: split; every member late in all answers; anything else.
 
     `leg_nats` is the log posterior of its leg, given that it has one; `answered`: whether anything shows all this.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from pepscope.results.verdicts import GroupSide
 
 
-@dataclass(frozen=True, slots=True)
-class Priors:
+class Priors(Struct, frozen=True):
     """Probabilities before any evidence, and what they are made of. Shares are of members."""
 
     split: float  # of a group: split in the network

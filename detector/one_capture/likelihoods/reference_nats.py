@@ -9,9 +9,9 @@ reference itself: there it says nothing (Goel et al., PAM 2016, compare latencie
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats
@@ -45,8 +45,7 @@ _ALL_SLOW = 0.3
 _LOW = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceNats:
+class ReferenceNats(Struct, frozen=True):
     """What references say of members: log-likelihoods by member (rows) without a leg, then with each of `HIDDEN_S`.
 
     `nats` compare with all round trips, handshakes included, `by_data` without a leg with those of data alone.

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pkgutil import get_data
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from pepscope.results.verdicts import GroupSide
 
@@ -198,8 +198,7 @@ class TimingTables:
         return nats
 
 
-@dataclass(frozen=True, slots=True)
-class _Histogram:
+class _Histogram(Struct, frozen=True):
     """A density that is constant between edges, by its distribution function at the edges."""
 
     edges_s: Floats

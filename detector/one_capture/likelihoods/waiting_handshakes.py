@@ -9,10 +9,9 @@ handshake is later than data where something held up every one that was seen (a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats
 from detector.one_capture.members import Ints
@@ -36,8 +35,7 @@ _LEAST_S, _MOST_S = 0.001, 1.0
 _NEVER = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingNats:
+class WaitingNats(Struct, frozen=True):
     """What least handshakes say beside the least round trips of data, by member.
 
     `known`: whether both were seen. `legs`: log-likelihood ratio of a handshake that waits for each of `HIDDEN_S`,

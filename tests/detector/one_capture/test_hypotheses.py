@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from detector.one_capture import side_judgement
 from detector.one_capture.hypotheses import member_nats as of_members
@@ -159,7 +160,7 @@ def test_an_answer_at_transport_speed_never_raises_a_split(talks, at_client: boo
     talks = [replace(talk, host=host, port=80, round_trip_ms=20.0, handshake_ms=None, middle_ms=None) for talk in talks]
     nothing = Talk(host)  # its round trips are there before and after: only the exchange is new
     answered = replace(nothing, excess_ms=[(kind, beyond_ms)])
-    priors = {side: replace(PROMPT, too_short=own.too_short) for side, own in PRIORS.items()}
+    priors = {side: structs.replace(PROMPT, too_short=own.too_short) for side, own in PRIORS.items()}
     never = (patch.object(module, "ENDS_TLS", 0.0) for module in (posteriors, of_members))
     with patch.dict(PRIORS, priors), next(never), next(never):
         before, after = (judged([*talks, more], at_client=at_client).groups for more in (nothing, answered))
