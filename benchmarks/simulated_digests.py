@@ -67,6 +67,16 @@ TRAFFIC: dict[str, list[dict[str, Any]]] = {
         {"kind": "quic", "requests": 3, "think_time_mean_s": 1.0, "answer_bytes": 60_000},
         {"kind": "ping", "requests": 5},
     ],
+    # Nothing else, so that the run ends once the last page has been read.
+    "web alone": [
+        {
+            "kind": "web",
+            "document_bytes": 30_000,
+            "pages": 2,
+            "think_time_mean_s": 0.5,
+            "objects": [{"name": "image", "bytes": 15_000, "count": 8}, {"name": "script", "bytes": 40_000}],
+        },
+    ],
     "talk": [
         {"kind": "video", "segments": 4, "segment_s": 2.0, "buffer_s": 6.0},
         {"kind": "chat", "gap_mean_s": 1.0, "chat_s": 8.0},
