@@ -1,7 +1,9 @@
 """Which ends of its connections a capture is far from: there a hidden leg may be, and there exchanges are timed.
 
 At a host's own interface one end answers within the time that a kernel takes, and only the other one's answers say
-anything. In between (a router, a gateway) both stretches of the path can be judged, each by itself.
+anything. In between (a router, a gateway) both stretches of the path can be judged, each by itself. Servers of several
+networks are no single host: if all of them answer as if they stood here, so may a split point beside the capture, and
+the stretch towards them is judged, too.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from detector.one_capture.likelihoods.timing_tables import Floats
+from detector.options import PREFIX_IPV4, PREFIX_IPV6
 from pepscope.results.verdicts import GroupSide
 
 #: An end that answers sooner than this is the capture's own host, or stands beside it.
@@ -20,6 +23,12 @@ OWN_HOST_S = 0.0005
 
 #: So is one that answers within this share of the other end's time.
 OWN_SHARE = 0.1
+
+#: A host has addresses of one network, or of two where it has two uplinks; servers of more are several hosts.
+_NETWORKS_OF_A_HOST = 2
+
+#: How IPv4 addresses begin that stand among those of IPv6 (RFC 4291, section 2.5.5.2).
+_IPV4_MAPPED = bytes(10) + b"\xff\xff"
 
 
 def judged_sides(columns: Mapping[str, npt.NDArray[Any]], taken_at: GroupSide | None) -> tuple[GroupSide, ...]:
@@ -32,14 +41,19 @@ def judged_sides(columns: Mapping[str, npt.NDArray[Any]], taken_at: GroupSide | 
         return (taken_at,)
     if not len(columns["first_time_ns"]):
         return ()
-    to_server_s = _typical_s(columns["handshake_syn_ack_ns"], columns["up_round_trip_time_min_ns"])
-    to_client_s = _typical_s(columns["handshake_ack_ns"], columns["down_round_trip_time_min_ns"])
+    servers_s = _least_s(columns["handshake_syn_ack_ns"], columns["up_round_trip_time_min_ns"])
+    clients_s = _least_s(columns["handshake_ack_ns"], columns["down_round_trip_time_min_ns"])
+    to_server_s, to_client_s = _typical_s(servers_s), _typical_s(clients_s)
     if np.isnan(to_server_s) or np.isnan(to_client_s):
         return _by_one_end(to_client_s, to_server_s)
     near, far = sorted((to_client_s, to_server_s))
-    if near < max(OWN_HOST_S, OWN_SHARE * far):
-        return (GroupSide.CLIENT,) if to_client_s <= to_server_s else (GroupSide.SERVER,)
-    return GroupSide.CLIENT, GroupSide.SERVER
+    beside_s = max(OWN_HOST_S, OWN_SHARE * far)
+    if near >= beside_s:
+        return GroupSide.CLIENT, GroupSide.SERVER
+    if to_client_s <= to_server_s:
+        return (GroupSide.CLIENT,)
+    are_one_host = _networks(columns["server_address"][servers_s < beside_s]) <= _NETWORKS_OF_A_HOST
+    return (GroupSide.SERVER,) if are_one_host else (GroupSide.CLIENT, GroupSide.SERVER)
 
 
 def _by_one_end(to_client_s: float, to_server_s: float) -> tuple[GroupSide, ...]:
@@ -54,10 +68,26 @@ def _by_one_end(to_client_s: float, to_server_s: float) -> tuple[GroupSide, ...]
     return (far,) if known_s >= OWN_HOST_S else (near,)
 
 
-def _typical_s(handshake_ns: npt.NDArray[np.int64], data_ns: npt.NDArray[np.int64]) -> float:
-    """The middle of the connections' least times to one end, which is -1 where it was not seen."""
+def _networks(addresses: npt.NDArray[np.uint8]) -> int:
+    """How many networks addresses of 16 bytes are of, in the IP version that has more of them: a host may have both."""
+    of_ipv4 = (addresses[:, : len(_IPV4_MAPPED)] == np.frombuffer(_IPV4_MAPPED, np.uint8)).all(axis=1)
+    prefixes = (
+        addresses[of_ipv4, : len(_IPV4_MAPPED) + PREFIX_IPV4 // 8],
+        addresses[~of_ipv4, : PREFIX_IPV6 // 8],
+    )
+    return max(len(np.unique(each, axis=0)) for each in prefixes)
+
+
+def _least_s(handshake_ns: npt.NDArray[np.int64], data_ns: npt.NDArray[np.int64]) -> Floats:
+    """The least time of each connection to one end; NaN where it was not seen (-1)."""
     times = np.where((handshake_ns < 0) | ((data_ns >= 0) & (data_ns < handshake_ns)), data_ns, handshake_ns)
-    known: Floats = times[times >= 0] / 1e9
+    least: Floats = np.where(times < 0, np.nan, times / 1e9)
+    return least
+
+
+def _typical_s(times_s: Floats) -> float:
+    """The middle of the connections' times; NaN where none is known."""
+    known = times_s[~np.isnan(times_s)]
     if not len(known):
         return float("nan")
     # As np.median, which imports masked arrays first.

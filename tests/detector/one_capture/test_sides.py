@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from ipaddress import ip_address
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,13 +22,18 @@ def sides(to_client_ms: list[float | None], to_server_ms: list[float | None], ta
     return judged_sides(columns(to_client_ms, to_server_ms), taken_at)
 
 
-def columns(to_client_ms: list[float | None], to_server_ms: list[float | None]):
+def columns(
+    to_client_ms: Sequence[float | None], to_server_ms: Sequence[float | None], servers: list[str] | None = None
+):
     to_client, to_server = (
         np.asarray([-1 if each is None else round(each * 1e6) for each in times], np.int64)
         for times in (to_client_ms, to_server_ms)
     )
     nothing = np.full(len(to_client), -1)
+    addresses = [ip_address(each) for each in servers or ["203.0.113.1"] * len(to_client)]
+    packed = [each.packed if each.version == 6 else bytes(10) + b"\xff\xff" + each.packed for each in addresses]
     return {
+        "server_address": np.frombuffer(b"".join(packed), np.uint8).reshape(-1, 16),
         "first_time_ns": np.zeros(len(to_client), np.int64),
         "handshake_syn_ack_ns": to_server, "handshake_ack_ns": to_client,
         "up_round_trip_time_min_ns": nothing, "down_round_trip_time_min_ns": nothing,
@@ -62,6 +70,29 @@ def test_least_round_trips_of_data_stand_in_for_handshakes() -> None:
     known["up_round_trip_time_min_ns"] = np.asarray([30_000_000])
     known["down_round_trip_time_min_ns"] = np.asarray([40_000])
     assert judged_sides(known, None) == CLIENT
+
+
+ONE_NETWORK = ["203.0.113.1", "203.0.113.2", "203.0.113.3", "203.0.113.4"]
+TWO_UPLINKS = ["203.0.113.1", "198.51.100.1", "2001:db8:1::1", "2001:db8:2::1"]
+THREE_NETWORKS = ["203.0.113.1", "198.51.100.1", "192.0.2.1", "192.0.2.2"]
+THREE_OF_IPV6 = ["2001:db8:1::1", "2001:db8:2::1", "2001:db8:3::1", "203.0.113.1"]
+
+
+@pytest.mark.parametrize(
+    ("servers", "wanted"),
+    [(ONE_NETWORK, SERVER), (TWO_UPLINKS, SERVER), (THREE_NETWORKS, BETWEEN), (THREE_OF_IPV6, BETWEEN)],
+)
+def test_servers_of_several_networks_that_answer_here_are_no_single_host(servers, wanted) -> None:
+    assert judged_sides(columns([20.0] * 4, [0.05] * 4, servers), None) == wanted
+
+
+def test_servers_further_away_do_not_tell_where_the_near_ones_stand() -> None:
+    here_and_there = ["203.0.113.1"] * 4 + THREE_NETWORKS[1:]
+    assert judged_sides(columns([20.0] * 7, [0.05] * 4 + [9.0] * 3, here_and_there), None) == SERVER
+
+
+def test_clients_beside_the_capture_are_its_own_host_whatever_the_servers_are() -> None:
+    assert judged_sides(columns([0.05] * 4, [20.0] * 4, THREE_NETWORKS), None) == CLIENT
 
 
 TIMES = st.one_of(st.none(), st.integers(0, 1_000_000).map(lambda microseconds: microseconds / 1e3))
