@@ -26,7 +26,7 @@ from detector.one_capture.likelihoods.near_links import group_link_nats
 from detector.one_capture.likelihoods.other_ports import Shares, with_other_ports
 from detector.one_capture.likelihoods.priors import PRIORS, Priors
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats, reference_nats
-from detector.one_capture.likelihoods.timing_tables import CLOSE, Floats, TimingTables, excess_bin, timing_tables
+from detector.one_capture.likelihoods.timing_tables import Floats, TimingTables, excess_bin, timing_tables
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats, waiting_nats
 from detector.one_capture.members import Ints, codes
 from detector.one_capture.networks import NetworkTable, Places, places
@@ -241,7 +241,7 @@ class _Shown(Struct, frozen=True):
         """What the exchanges and closes of each unit say; `variation` is the class of each unit."""
         tables, timing, closes = self.tables, self.timing, self.closes
         unit = np.concatenate([unit, close_unit])
-        kind = np.concatenate([timing.kind, np.full(len(close_unit), CLOSE)])
+        kind = np.concatenate([timing.kind, closes.kind])
         weight = np.concatenate([timing.weight, closes.weight])
         beyond = [
             np.concatenate(each)

@@ -34,9 +34,12 @@ _PERSONS = 0.5
 #: Of what answers handshakes for others, the share that makes first answers wait for its own handshake with the host.
 _CONNECTS_LATE = 0.2
 
-#: Of split points, those that close towards the server by themselves, and of those where TLS ends; of clients that are
-#: late, those that close at once, as nothing is left to think about.
-_CLOSES_ITSELF, _ENDS_TLS_AND_CLOSES, _CLOSES_AT_ONCE = 0.2, 0.6, 0.5
+#: Of split points, those that close towards the server by themselves once it has answered: where they can read what is
+#: said, where they cannot, and where TLS ends. What passes bytes on does not know that nothing more will be asked.
+_CLOSES_ITSELF, _CLOSES_UNREAD, _ENDS_TLS_AND_CLOSES = 0.2, 0.02, 0.6
+
+#: Of clients that are late, those that close at once, as nothing is left to think about.
+_CLOSES_AT_ONCE = 0.5
 
 
 class Paths(Struct, frozen=True):
@@ -106,7 +109,7 @@ def joined_members(every: Sequence[MemberNats]) -> MemberNats:
 def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths) -> Floats:
     """Log-likelihoods by way of being end to end (rows: prompt, late where an application answers, late in all, behind
     the site's front) and member, priors included."""
-    with_close = nats.all + nats.close
+    with_close = nats.all + nats.closes
     every, application = (_by_nature(each) + paths.natures[:, None] for each in (with_close, nats.application))
     balancer = any_leg(sum_nats(_by_nature(nats.all)[..., :_WIRED]) - np.log(_WIRED))
     prompt_handshakes = _end_nats(nats.handshake, paths)
@@ -135,8 +138,7 @@ def _late(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
 def _as_steady(nats: ExchangeNats, paths: Paths) -> Floats:
     """Log-likelihoods of hosts whose answers take what a leg would add: the tables assume the shapes of hosts' delays,
     so that the shape alone tells a leg from them by so much and no more, however many answers there are."""
-    at_once = log(_CLOSES_AT_ONCE) + _end_nats(nats.close, paths)[:, None, None]
-    close = np.logaddexp(log(1 - _CLOSES_AT_ONCE) + _by_nature(nats.close), at_once)
+    close = _close_behind(nats.closes, _CLOSES_AT_ONCE, paths)
     return any_leg(sum_nats(_by_nature(nats.all) + close + paths.natures[:, None]))
 
 
@@ -145,16 +147,17 @@ def _late_application(nats: ExchangeNats, paths: Paths, steady: float) -> Floats
     person answers."""
     by_delay = sum_nats(nats.application[:, TimingTables.LATE] + _late_close(nats, paths) + np.log(LATE_SHARES))
     if steady:
-        as_leg = any_leg(sum_nats(_by_nature(nats.application) + paths.natures[:, None])) + _end_nats(nats.close, paths)
+        as_leg = any_leg(sum_nats(_by_nature(nats.application) + paths.natures[:, None]))
+        as_leg += _end_nats(nats.closes, paths)
         by_delay = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg)
-    by_person = nats.application[:, TimingTables.PERSON] + _end_nats(nats.close, paths)
+    by_person = nats.application[:, TimingTables.PERSON] + _end_nats(nats.closes, paths)
     return np.logaddexp(log(1 - _PERSONS) + by_delay, log(_PERSONS) + by_person)
 
 
 def _late_close(nats: ExchangeNats, paths: Paths) -> Floats:
     """Log-likelihoods by member and delay of the closes of hosts that are late: late by the same, or at once."""
-    at_once = log(_CLOSES_AT_ONCE) + _end_nats(nats.close, paths)[:, None]
-    late: Floats = np.logaddexp(log(1 - _CLOSES_AT_ONCE) + nats.close[:, TimingTables.LATE], at_once)
+    at_once = log(_CLOSES_AT_ONCE) + _end_nats(nats.closes, paths)[:, None]
+    late: Floats = np.logaddexp(log(1 - _CLOSES_AT_ONCE) + nats.closes[:, TimingTables.LATE], at_once)
     return late
 
 
@@ -169,7 +172,10 @@ def _passed(
     of a connection wait for its own handshake, too, as a relay does.
     """
     summed = sum_nats(parts.T)
-    both = ((nats.handshake, by_data.handshake), (nats.application, by_data.application), (nats.close, by_data.close))
+    both = (
+        (nats.handshake, by_data.handshake), (nats.application, by_data.application), (nats.close, by_data.close),
+        (nats.client_close, by_data.client_close),
+    )  # fmt: skip
     (other,) = np.nonzero(np.any([np.any(one != another, axis=1) for one, another in both], axis=0))
     if len(other):
         by_data_nats = sum_nats(_end_parts(by_data.of(other), priors, paths.of(other)).T)
@@ -184,17 +190,22 @@ def _leg_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> tuple[Floats,
     """Log-likelihoods by member and leg, the leg's prior included: all exchanges cross it, or applications are late
     too; and where TLS ends at the split point."""
     handshake, application = _by_nature(nats.handshake), _by_nature(nats.application)
-    at_once = _end_nats(nats.close, paths)[:, None, None]
-    close, tls_close = (
-        np.logaddexp(log(1 - share) + _by_nature(nats.close), log(share) + at_once)
-        for share in (_CLOSES_ITSELF, _ENDS_TLS_AND_CLOSES)
-    )
+    close = _close_behind(nats.close, _CLOSES_ITSELF, paths) + _close_behind(nats.client_close, _CLOSES_UNREAD, paths)
+    tls_close = _close_behind(nats.closes, _ENDS_TLS_AND_CLOSES, paths)
     late = log(priors.late_application) + _late_application(nats, paths, priors.steady_application)[:, None, None]
     prompt = log(1.0 - priors.late_application) + application + close
     crossing = handshake + np.logaddexp(prompt, late)
     tls_ends = _end_nats(nats.handshake, paths)[:, None, None] + application + tls_close
     natures = paths.natures[:, None]
     return sum_nats(crossing + natures) + LEG_NATS, sum_nats(tls_ends + natures) + LEG_NATS
+
+
+def _close_behind(close: Floats, at_once: float, paths: Paths) -> Floats:
+    """Log-likelihoods by member, leg and nature of closes that take as long as the leg; a share of members close
+    `at_once`, all of their connections alike."""
+    fast = log(at_once) + _end_nats(close, paths)[:, None, None]
+    either: Floats = np.logaddexp(log(1 - at_once) + _by_nature(close), fast)
+    return either
 
 
 def _by_nature(rows: Floats) -> Floats:

@@ -1,10 +1,13 @@
 """Closes: how long clients take to close a connection when its server has said its last.
 
-Once the server's last byte, or its FIN, has arrived, many clients close at once, and nothing more is asked of them:
-curl closes when it has the page, and others when they read the server's end. That FIN crosses a hidden leg as answers
-do, so that one at the transport's speed speaks against a leg, and one that is as late as the answers speaks for it. It
-is no exchange, and is not counted as one: a client may keep a connection as long as it likes, and a split point may
-close its own side by itself.
+Once the server's last byte has arrived, many clients close at once, and nothing more is asked of them: curl closes when
+it has the page. That FIN crosses a hidden leg as answers do, so that one at the transport's speed speaks against a leg,
+and one that is as late as the answers speaks for it. It is no exchange, and is not counted as one: a client may keep a
+connection as long as it likes.
+
+A split point may close its own side by itself where it can tell that a conversation is over. One that reads HTTP or
+mail can; one that passes on what it cannot read learns it from the client's FIN, so that such a close is the client's.
+Once the server has sent its FIN, anything can tell, and relays answer it at once: such closes say nothing.
 
 Clients alone are judged by it. Servers keep connections open for later requests, and close when a timer says so.
 """
@@ -20,17 +23,22 @@ from msgspec import Struct
 
 from detector.one_capture.likelihoods.exchange_nats import connection_weights
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
-from detector.one_capture.likelihoods.timing_tables import Floats
+from detector.one_capture.likelihoods.timing_tables import CLASSES, CLIENT_CLOSE, CLOSE, OPENING, Floats
 from detector.one_capture.members import Ints
 from detector.one_capture.networks import Places
 
+#: Classes of exchanges that a box on the way can read: it knows that an answer is whole, and may close by itself.
+_READABLE = [CLASSES.index(name) for name in ("line", "http")]
+
 
 class Closes(Struct, frozen=True):
-    """One element a close, in the order of members: what it took beyond the round trips of its `connection`, and beyond
-    those of data alone; and its `weight`, as the closes of one member are one program's habit."""
+    """One element a close, in the order of members: its `kind` (`CLOSE` or `CLIENT_CLOSE`), what it took beyond the
+    round trips of its `connection`, and beyond those of data alone; and its `weight`, as the closes of one member are
+    one program's habit."""
 
     connection: Ints
     member: Ints
+    kind: Ints
     excess_s: Floats
     data_excess_s: Floats
     weight: Floats
@@ -39,15 +47,15 @@ class Closes(Struct, frozen=True):
 def closes(columns: Mapping[str, npt.NDArray[Any]], places: Places, timing: ExchangeTiming) -> Closes:
     """The closes of clients; `columns` are those of `Capture.connection_columns`.
 
-    The time runs from the server's last data, or from its FIN where that came before the client's. Where data were sent
-    again it is unknown when the client had the last. A FIN that comes sooner than a round trip was under way already.
+    The time runs from the server's last data to the client's FIN, if that comes before the server's. Where data were
+    sent again it is unknown when the client had the last. A FIN that comes sooner than a round trip was under way
+    already.
     """
     fin_ns, server_fin_ns = columns["up_fin_time_ns"], columns["down_fin_time_ns"]
-    data_ns = columns["down_last_data_time_ns"]
-    asked_first = (server_fin_ns >= 0) & (server_fin_ns < fin_ns)
-    last_ns = np.where(asked_first, np.maximum(data_ns, server_fin_ns), data_ns)
+    last_ns = columns["down_last_data_time_ns"]
     took_s = (fin_ns - last_ns) / 1e9
-    is_answer = (fin_ns >= 0) & (data_ns >= 0) & (columns["up_last_data_time_ns"] <= last_ns)
+    is_answer = (fin_ns >= 0) & (last_ns >= 0) & (columns["up_last_data_time_ns"] <= last_ns)
+    is_answer &= (server_fin_ns < 0) | (server_fin_ns >= fin_ns)
     is_answer &= (columns["down_retransmitted_packets"] == 0) & (took_s >= timing.base_s)  # not where it is unknown
     connection = np.flatnonzero(is_answer)
     connection = connection[np.argsort(places.member[connection], kind="stable")]
@@ -55,10 +63,19 @@ def closes(columns: Mapping[str, npt.NDArray[Any]], places: Places, timing: Exch
     excess_s, data_excess_s = (
         np.maximum(took_s[connection] - base_s[connection], 0.0) for base_s in (timing.base_s, timing.data_base_s)
     )
-    return Closes(connection, member, excess_s, data_excess_s, connection_weights(member))
+    kind = np.where(_is_unread(timing, len(places.member))[connection], CLIENT_CLOSE, CLOSE)
+    return Closes(connection, member, kind, excess_s, data_excess_s, connection_weights(member))
+
+
+def _is_unread(timing: ExchangeTiming, connections: int) -> npt.NDArray[np.bool_]:
+    """By connection, whether it holds exchanges, and none that a box on the way can read."""
+    is_unread = np.zeros(connections, np.bool_)
+    is_unread[timing.connection] = True
+    is_unread[timing.connection[np.isin(timing.kind % OPENING, _READABLE)]] = False
+    return is_unread
 
 
 def no_closes() -> Closes:
     """None, where they are not weighed."""
     none, nothing = np.zeros(0, np.int64), np.zeros(0)
-    return Closes(none, none, nothing, nothing, nothing)
+    return Closes(none, none, none, nothing, nothing, nothing)

@@ -6,7 +6,14 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from detector.one_capture.likelihoods.timing_tables import CLOSE, OPENING, Floats, TimingTables, excess_bin
+from detector.one_capture.likelihoods.timing_tables import (
+    CLIENT_CLOSE,
+    CLOSE,
+    OPENING,
+    Floats,
+    TimingTables,
+    excess_bin,
+)
 from detector.one_capture.members import Ints, codes
 
 #: Correlation of the log-likelihoods of two exchanges of one connection: n of them count as n / (1 + r (n - 1)).
@@ -22,34 +29,43 @@ _MANY = 16
 class ExchangeNats(Struct, frozen=True):
     """Sums by member (rows) and hypothesis of `TimingTables` (columns).
 
-    `handshake` sums over TLS handshake flights, `application` over all other exchanges, `close` over closes.
+    `handshake` sums over TLS handshake flights, `application` over all other exchanges, `close` over closes that a
+    split point may begin by itself, `client_close` over those that only the client can have begun.
     """
 
     handshake: Floats
     application: Floats
     close: Floats
+    client_close: Floats
 
     @property
     def all(self) -> Floats:
         """Of all exchanges; closes are none."""
         return self.handshake + self.application
 
+    @property
+    def closes(self) -> Floats:
+        """Of all closes."""
+        return self.close + self.client_close
+
     def of(self, members: Ints) -> ExchangeNats:
         """The rows of some members."""
-        return ExchangeNats(self.handshake[members], self.application[members], self.close[members])
+        return ExchangeNats(
+            self.handshake[members], self.application[members], self.close[members], self.client_close[members]
+        )
 
 
 def exchange_nats(
     tables: TimingTables, member: Ints, kind: Ints, variation: Ints, excess_s: Floats, weight: Floats, members: int
 ) -> ExchangeNats:
     """Sums of log-likelihoods by member; `member` counts from 0 and ascends, all arrays have one length."""
-    sums = np.zeros((3, members, TimingTables.HYPOTHESES))
+    sums = np.zeros((4, members, TimingTables.HYPOTHESES))
     bins = excess_bin(excess_s)
     if len(member) > _MANY * members:
         member, kind, variation, bins, weight = _once(member, kind, variation, bins, weight)
-    is_close = kind == CLOSE
-    by_library = ~is_close & (kind % OPENING == 0)
-    parts = (by_library, ~by_library & ~is_close, is_close)
+    is_exchange = kind < CLOSE
+    by_library = is_exchange & (kind % OPENING == 0)
+    parts = (by_library, is_exchange & ~by_library, kind == CLOSE, kind == CLIENT_CLOSE)
     for start in range(0, len(member), _TOGETHER):
         part = slice(start, start + _TOGETHER)
         nats = _looked_up(tables, kind[part], variation[part], bins[part]) * weight[part, None]

@@ -34,8 +34,10 @@ CLASSES = ("handshake", "line", "http", "encrypted", "turn")
 #: What is added to the code of a class where the exchange is the first that a server answers in its connection.
 OPENING = len(CLASSES)
 
-#: The code of closes, which have no table of their own: they take as long as answers in line protocols.
+#: The codes of closes, which have no table of their own: they take as long as answers in line protocols. The second is
+#: of those that nothing but the client can have begun.
 CLOSE = 2 * OPENING
+CLIENT_CLOSE = CLOSE + 1
 _LIKE_CLOSES = CLASSES.index("line")
 
 #: Share of closes that have nothing to do with the other side's last words: timers, persons, connections that are kept.
@@ -144,7 +146,7 @@ class TimingTables:
         self.variation_nats: Floats = np.log([self._learned["variation"][of] for of in ("end", "hidden")])
 
     def nats(self, kind: int, variation: int) -> Floats:
-        """Log densities of a class (`CLASSES`, then the same as `OPENING`, or `CLOSE`) and variation: a row a bin of
+        """Log densities of a class (`CLASSES`, then the same as `OPENING`, then closes) and variation: a row a bin of
         `excess_bin`, a column a hypothesis."""
         return self.rows(kind, variation, np.arange(len(_MIDDLES_S)))
 
@@ -156,7 +158,7 @@ class TimingTables:
         asked[bins] = True
         (missing,) = np.nonzero(asked & ~is_made)
         if len(missing):
-            of_kind = self._of_closes(variation, missing) if kind == CLOSE else None
+            of_kind = self._of_closes(variation, missing) if kind >= CLOSE else None
             table[missing] = self._hypotheses(kind, variation, missing) if of_kind is None else of_kind
             is_made[missing] = True
         return table[bins]

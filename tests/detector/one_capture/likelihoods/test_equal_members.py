@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from detector.one_capture.likelihoods.equal_members import MOST_EXCHANGES, equal_members
 from detector.one_capture.likelihoods.exchange_nats import exchange_nats
-from detector.one_capture.likelihoods.timing_tables import CLOSE, timing_tables
+from detector.one_capture.likelihoods.timing_tables import CLIENT_CLOSE, CLOSE, timing_tables
 from pepscope.results.verdicts import GroupSide
 
 MEMBERS = st.lists(st.tuples(st.lists(st.integers(0, 3), max_size=MOST_EXCHANGES + 2), st.integers(0, 2)), max_size=8)
@@ -29,7 +29,9 @@ def test_members_are_of_one_kind_where_label_and_exchanges_are_equal(made: list[
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from([0, 1, 2, 3, 4, CLOSE]), st.floats(-0.01, 2)), min_size=1, max_size=60),
+    st.lists(
+        st.tuples(st.sampled_from([0, 1, 2, 3, 4, CLOSE, CLIENT_CLOSE]), st.floats(-0.01, 2)), min_size=1, max_size=60
+    ),
     st.integers(1, 3),
 )
 def test_exchanges_of_one_bin_are_looked_up_once_with_the_same_sums(
@@ -48,6 +50,6 @@ def test_exchanges_of_one_bin_are_looked_up_once_with_the_same_sums(
     once = exchange_nats(
         tables, np.arange(len(made)), kind, np.zeros(len(made), np.int64), excess_s, weight, len(made)
     )  # fmt: skip
-    for name in ("handshake", "application", "close"):
+    for name in ("handshake", "application", "close", "client_close"):
         rows, single = getattr(many, name), getattr(once, name)
         np.testing.assert_allclose(rows, np.tile(copies * single.sum(axis=0), (members, 1)), rtol=1e-9, atol=1e-9)

@@ -16,7 +16,7 @@ from detector.one_capture.likelihoods.answered_handshakes import Acknowledged, H
 from detector.one_capture.likelihoods.exchange_nats import connection_weights
 from detector.one_capture.likelihoods.legs import common_leg_nats, leg_estimates
 from detector.one_capture.likelihoods.timing_tables import (
-    CLOSE,
+    CLIENT_CLOSE,
     HIDDEN_S,
     LATE_SHARES,
     OPENING,
@@ -192,7 +192,7 @@ def test_tables_hold_finite_densities_and_classes_for_any_variation(side: GroupS
     assert found[-1] == variations - 1
 
 
-@given(st.sampled_from(SIDES), st.integers(0, CLOSE), st.lists(st.lists(st.integers(0, 800)), max_size=4))
+@given(st.sampled_from(SIDES), st.integers(0, CLIENT_CLOSE), st.lists(st.lists(st.integers(0, 800)), max_size=4))
 def test_bins_are_the_same_whenever_they_are_asked_for(side: GroupSide, kind: int, asked: list[list[int]]) -> None:
     once = TimingTables(_content(), side)
     whole = timing_tables(side).nats(kind, 2)
