@@ -79,9 +79,9 @@ __all__ = [
     "frames_at",
     "frames_of_connections",
     "header_kinds",
+    "held_acknowledgements",
     "hop_limits",
     "is_release_build",
-    "last_arrivals",
     "least_changed",
     "longest_pause_ns",
     "may_share_packets",
@@ -630,14 +630,22 @@ def strongest(score: npt.NDArray[np.float64], most: int, least: float) -> list[i
     """Places of high scores above `least`, the highest first: of those above it in `most` stretches the highest of
     each, of equal ones the first. NaN never counts."""
 
-def last_arrivals(
-    start: npt.NDArray[np.int64],
-    end: npt.NDArray[np.int64],
-    time_ns: npt.NDArray[np.int64],
-    acknowledged: npt.NDArray[np.int64],
-) -> npt.NDArray[np.int64]:
-    """Which of the ascending, disjoint arrivals brought the last of the bytes below each of some places in a stream; -1
-    where that is not known."""
+def held_acknowledgements(
+    sender: PacketColumns,
+    receiver: PacketColumns,
+    direction: int,
+    shift: int,
+    origin_ns: int,
+    start_ns: int,
+    lines: Sequence[tuple[int, int, float, float]] | None,
+    raise_ns: float,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """By packet of `acknowledging_rows` at the sender: by how many seconds it came before the last of its data had
+    arrived (negative: behind; NaN where that is not known), bytes that it acknowledges and that had not arrived, and
+    where the arrival of the last of its data begins, by the receiver's offsets (-1 where that is not known).
+
+    `shift` added to a receiver's offset gives the sender's; times as in `receiver_times_s`.
+    """
 
 def row_of_byte(packets: PacketColumns, direction: int, offset: int) -> int | None:
     """The first packet that carries a byte of the stream of `direction`; None where there is none."""

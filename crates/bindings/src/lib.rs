@@ -70,8 +70,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::pairs::telling::{
-        acknowledging_rows, data_rows, first_copies, first_flagged, last_arrivals, receiver_times_s, row_of_byte,
-        strongest,
+        acknowledging_rows, data_rows, first_copies, first_flagged, held_acknowledgements, receiver_times_s,
+        row_of_byte, strongest,
     };
     #[cfg(target_os = "linux")]
     #[pymodule_export]

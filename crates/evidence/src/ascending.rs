@@ -10,7 +10,7 @@ pub(crate) struct Ascending<'a, T> {
 /// So many steps from the place before are made one by one; then each stretch that is left out is twice as long.
 const STEPS: usize = 8;
 
-impl<'a, T: Ord + Copy> Ascending<'a, T> {
+impl<'a, T: PartialOrd + Copy> Ascending<'a, T> {
     pub(crate) fn new(sorted: &'a [T]) -> Self {
         Self { sorted, place: 0 }
     }

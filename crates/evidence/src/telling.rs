@@ -2,6 +2,7 @@
 
 pub mod compared_segments;
 pub mod flow_rows;
+pub mod held_acknowledgements;
 pub mod soonest_acknowledgements;
 
 use crate::ascending::Ascending;
@@ -28,38 +29,56 @@ pub fn strongest(score: &[f64], most: usize, least: f64) -> Vec<usize> {
     best
 }
 
-/// Which of the ascending, disjoint `arrivals` brought the last of the bytes below each of some places in a stream; -1
-/// where that is not known.
-pub fn last_arrivals(arrivals: &ByteRanges, acknowledged: &[i64]) -> Vec<i64> {
-    let mut brought = Vec::with_capacity(arrivals.start.len());
-    let mut last = None;
-    for (place, &time_ns) in arrivals.time_ns.iter().enumerate() {
-        let is_later = last.is_none_or(|last: usize| time_ns >= arrivals.time_ns[last]);
-        let latest = if is_later { place } else { last.unwrap_or(place) };
-        last = Some(latest);
-        brought.push(latest);
+/// Looks up which of ascending, disjoint arrivals brought the last of the bytes below a place in a stream.
+#[derive(Debug)]
+pub(crate) struct LastArrivals<'a> {
+    arrivals: &'a ByteRanges,
+    /// By arrival the latest one up to it.
+    latest: Vec<usize>,
+    starts: Ascending<'a, i64>,
+}
+
+impl<'a> LastArrivals<'a> {
+    pub(crate) fn new(arrivals: &'a ByteRanges) -> Self {
+        let mut last = 0;
+        let latest = arrivals.time_ns.iter().enumerate().map(|(place, &time_ns)| {
+            last = if time_ns >= arrivals.time_ns[last] { place } else { last };
+            last
+        });
+        LastArrivals { arrivals, latest: latest.collect(), starts: Ascending::new(&arrivals.start) }
     }
-    let mut starts = Ascending::new(&arrivals.start);
-    let mut last_of = |&value: &i64| {
-        let place = starts.below(value).checked_sub(1)?;
-        let is_known = value <= arrivals.end[place] && arrivals.time_ns[brought[place]] != NEVER;
-        is_known.then(|| i64::try_from(brought[place]).ok())?
-    };
-    acknowledged.iter().map(|value| last_of(value).unwrap_or(-1)).collect()
+
+    /// Its place; `None` where that is not known.
+    #[inline]
+    pub(crate) fn below(&mut self, value: i64) -> Option<usize> {
+        let place = self.starts.below(value).checked_sub(1)?;
+        let latest = self.latest[place];
+        (value <= self.arrivals.end[place] && self.arrivals.time_ns[latest] != NEVER).then_some(latest)
+    }
+}
+
+/// Marks of packets whose payload does not lie beyond all before, nor fills a hole.
+const AGAIN: u16 = mark::RETRANSMISSION | mark::DUPLICATE | mark::KEEP_ALIVE | mark::ZERO_WINDOW_PROBE;
+
+/// Whether a packet that goes `way` is one of `direction` with payload.
+#[inline]
+fn is_data(direction: u8, way: u8, payload_bytes: u32) -> bool {
+    way == direction && payload_bytes > 0
 }
 
 impl Packets<'_> {
     /// Packets with payload in a direction.
     pub fn data_rows(&self, direction: u8) -> Vec<i64> {
         let rows = self.direction.iter().zip(self.payload_bytes);
-        rows_where(rows, |(&way, &payload_bytes)| way == direction && payload_bytes > 0)
+        rows_where(rows, |(&way, &payload_bytes)| is_data(direction, way, payload_bytes))
     }
 
     /// Packets of a direction whose payload lies beyond all before, or fills a hole.
     pub fn first_copies(&self, direction: u8) -> Vec<i64> {
-        const AGAIN: u16 = mark::RETRANSMISSION | mark::DUPLICATE | mark::KEEP_ALIVE | mark::ZERO_WINDOW_PROBE;
         let rows = self.direction.iter().zip(self.payload_bytes).zip(self.marks);
-        rows_where(rows, |((&way, &payload_bytes), &marks)| way == direction && payload_bytes > 0 && marks & AGAIN == 0)
+        rows_where(rows, |((&way, &payload_bytes), &marks)| {
+            is_data(direction, way, payload_bytes) && marks & AGAIN == 0
+        })
     }
 
     /// Packets that acknowledge more of the data of `direction` than any before.
@@ -108,7 +127,9 @@ mod tests {
     #[test]
     fn the_last_of_the_bytes_may_be_an_early_one_that_came_late() {
         let arrivals: ByteRanges = [(0, 10, 5), (10, 20, 9), (20, 30, 9), (40, 50, 7)].into_iter().collect();
-        assert_eq!(last_arrivals(&arrivals, &[0, 1, 10, 15, 30, 35, 45]), [-1, 0, 0, 1, 2, -1, 2]);
-        assert_eq!(last_arrivals(&ByteRanges::default(), &[5]), [-1]);
+        let mut last = LastArrivals::new(&arrivals);
+        let found = [0, 1, 10, 15, 30, 35, 45].map(|value| last.below(value));
+        assert_eq!(found, [None, Some(0), Some(0), Some(1), Some(2), None, Some(2)]);
+        assert_eq!(LastArrivals::new(&ByteRanges::default()).below(5), None);
     }
 }

@@ -15,7 +15,6 @@ from detector.clocks.sender_axis import SenderAxis, raised_ns, sender_axis
 from detector.pair import Vantage
 from detector.shown.telling_packets.rows import acknowledging_rows, first_copies, row_of_byte
 from detector.shown.telling_packets.telling import Scene, Telling, counted, duration, strongest
-from detector.streams.curves import first_arrivals
 from pepscope import _core
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.verdicts import FloatArray
@@ -50,43 +49,28 @@ class _Held(Struct, frozen=True, dict=True):
         return self.axis.sender_s(self.sender.packets.time_ns[self.rows])
 
     @cached_property
-    def _arrivals(self) -> tuple[Int64Array, Int64Array, Int64Array]:
-        times = self.receiver.derived(first_arrivals, self.direction)
-        return times.start + self.shift, times.end + self.shift, times.time_ns
+    def _against_arrivals(self) -> tuple[FloatArray, Int64Array, Int64Array]:
+        lines = None if self.axis.clock is None else self.axis.clock.lines
+        place = self.axis.origin_ns, self.axis.start_ns, lines, self.axis.raise_ns
+        return _core.held_acknowledgements(
+            self.sender.packets, self.receiver.packets, self.direction, self.shift, *place
+        )
 
-    @cached_property
-    def _last(self) -> Int64Array:
-        """Which of the arrivals brought the last of the bytes that each acknowledges; -1 where it is not known."""
-        return _core.last_arrivals(*self._arrivals, self.acknowledged)
-
-    @cached_property
-    def arrived_s(self) -> FloatArray:
-        """When the last of the bytes that each acknowledges had reached the receiver; NaN where it is not known."""
-        _, _, time_ns = self._arrivals
-        if len(time_ns) == 0:
-            return np.full(len(self.rows), np.nan)
-        return np.where(self._last >= 0, self.axis.receiver_s(time_ns[self._last]), np.nan)
-
-    @cached_property
+    @property
     def early_s(self) -> FloatArray:
-        """By how much each came before its data had arrived; negative where it came behind."""
-        return self.arrived_s - self.seen_s
+        """By how much each came before its data had arrived; negative where it came behind, NaN where it is not
+        known."""
+        return self._against_arrivals[0]
 
-    @cached_property
+    @property
     def ahead(self) -> Int64Array:
         """Bytes that each acknowledges and that had not arrived."""
-        start, end, time_ns = self._arrivals
-        order = np.argsort(time_ns, kind="stable")
-        delivered = np.concatenate(([0], np.cumsum((end - start)[order])))
-        by_then = np.searchsorted(self.axis.receiver_s(time_ns[order]), self.seen_s, side="right")
-        begun = int(start.min(initial=0)) if len(start) else 0
-        return np.maximum(0, self.acknowledged - begun - delivered[by_then]).astype(np.int64)
+        return self._against_arrivals[1]
 
     def pointed(self, place: int, shows: str, arrival: str) -> list[Telling]:
         """The acknowledgement at a place, and the packet that brought the last of its bytes to the receiver."""
         made = [Telling(self.sender, int(self.rows[place]), shows)]
-        first = int(self._arrivals[0][self._last[place]])
-        brought = row_of_byte(self.receiver, self.direction, first - self.shift)
+        brought = row_of_byte(self.receiver, self.direction, int(self._against_arrivals[2][place]))
         return made if brought is None else [*made, Telling(self.receiver, brought, arrival)]
 
 

@@ -1,10 +1,12 @@
-"""What points to packets, in NumPy: the reference of `pepscope._core.strongest`, `last_arrivals` and `row_of_byte`."""
+"""What points to packets, in NumPy: the reference of `pepscope._core`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from detector.streams.curves import NEVER
+from detector.clocks.clock_relation import Lines
+from detector.streams.curves import NEVER, first_arrivals
+from pepscope import _core
 from pepscope.captures.packets import Direction, Int64Array, PacketColumns
 from pepscope.results.verdicts import FloatArray
 
@@ -28,6 +30,37 @@ def last_arrivals(start: Int64Array, end: Int64Array, time_ns: Int64Array, ackno
     at = np.maximum(place, 0)
     known = (place >= 0) & (acknowledged <= end[at]) & (latest_ns[at] != NEVER)
     return np.where(known, brought[at], -1)
+
+
+def held_acknowledgements(
+    sender: PacketColumns,
+    receiver: PacketColumns,
+    direction: Direction,
+    shift: int,
+    origin_ns: int,
+    start_ns: int,
+    lines: Lines | None,
+    raise_ns: float,
+) -> tuple[FloatArray, Int64Array, Int64Array]:
+    """Acknowledgements at a sender against what had reached the receiver."""
+
+    def receiver_s(times_ns: Int64Array) -> FloatArray:
+        is_up = direction is Direction.UP
+        return _core.receiver_times_s(times_ns, is_up, origin_ns, start_ns, lines, raise_ns)
+
+    rows = _core.acknowledging_rows(sender, direction)
+    acknowledged, seen_s = sender.acknowledgement_offset[rows], (sender.time_ns[rows] - origin_ns) / 1e9
+    arrivals = first_arrivals(receiver, direction)
+    start, end, time_ns = arrivals.start + shift, arrivals.end + shift, arrivals.time_ns
+    last = last_arrivals(start, end, time_ns, acknowledged)
+    if len(start) == 0:
+        return np.full(len(rows), np.nan), np.maximum(0, acknowledged), last
+    order = np.argsort(time_ns, kind="stable")
+    delivered = np.concatenate(([0], np.cumsum((end - start)[order])))
+    by_then = np.searchsorted(receiver_s(time_ns[order]), seen_s, side="right")
+    early_s = np.where(last >= 0, receiver_s(time_ns[last]) - seen_s, np.nan)
+    ahead = np.maximum(0, acknowledged - min(0, int(start.min())) - delivered[by_then])
+    return early_s, ahead.astype(np.int64), np.where(last >= 0, arrivals.start[last], -1)
 
 
 def row_of_byte(packets: PacketColumns, direction: Direction, offset: int) -> int | None:

@@ -8,7 +8,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detector.streams.curves import NEVER
 from pepscope import _core
 from pepscope.captures.packets import Direction
 from tests.detector.methods.generated_segments import emitted_data, packets_of, seeds
@@ -25,19 +24,37 @@ def test_the_strongest_are_those_of_the_reference(score, most, least):
     assert _core.strongest(given_scores, most, least) == reference_telling.strongest(given_scores, most, least)
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9), st.sampled_from([1, 2, 3, 4, NEVER])), max_size=30),
-    st.lists(st.integers(-3, 200), max_size=30),
+#: Start, reference, offset and drift of pieces of a clock relation; those of the second one step back.
+lines = st.sampled_from(
+    [
+        None,
+        [(0, 0, 5e5, 1e-4)],
+        [(0, 0, 3e6, 0.0), (10**7, 10**7, -2e6, 1e-5)],
+        [(0, 0, -2e6, 0.0), (10**7, 0, 4e6, 0.0)],
+    ]
 )
-def test_the_last_arrivals_are_those_of_the_reference(ranges, acknowledged):
-    start, end, reached = [], [], 0
-    for gap, length, _ in ranges:
-        start.append(reached + gap)
-        reached += gap + length
-        end.append(reached)
-    columns = (np.array(values, np.int64) for values in (start, end, [time for *_, time in ranges], acknowledged))
-    asked = tuple(columns)
-    assert _core.last_arrivals(*asked).tolist() == reference_telling.last_arrivals(*asked).tolist()
+
+
+@given(
+    seeds, st.integers(0, 60), st.integers(0, 60), st.sampled_from([0, -7, 1000]), lines, st.sampled_from([0.0, -9e5])
+)
+def test_held_acknowledgements_are_those_of_the_reference(seed, sent, arrived, shift, clock_lines, raise_ns):
+    random = np.random.default_rng(seed)
+    sender, receiver = (
+        packets_of({way: emitted_data(random, count) for way in (Direction.UP, Direction.DOWN)})
+        for count in (sent, arrived)
+    )
+    sender, receiver = (
+        each.replaced(time_ns=np.cumsum(random.integers(0, 10**6, len(each)))) for each in (sender, receiver)
+    )
+    origin_ns, start_ns = (int(each.time_ns[0]) if len(each) else 0 for each in (sender, receiver))
+    acknowledged = np.maximum(-1, np.cumsum(random.integers(-400, 1500, len(sender))))
+    sender = sender.replaced(acknowledgement_offset=acknowledged.astype(np.int64))
+    for direction in (Direction.UP, Direction.DOWN):
+        asked = sender, receiver, direction, shift, origin_ns, start_ns, clock_lines, raise_ns
+        found, expected = _core.held_acknowledgements(*asked), reference_telling.held_acknowledgements(*asked)
+        for column, reference in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(column, reference)
 
 
 @given(seeds, st.integers(0, 40), st.lists(st.integers(-2, 60_000), min_size=1, max_size=20))

@@ -3,9 +3,9 @@
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pepscope_evidence::clocks::lines::ClockLines;
 use pepscope_evidence::clocks::sender_axis::Axis;
-use pepscope_evidence::flows::staircase::ByteRanges;
+use pepscope_evidence::packets::UP;
 use pepscope_evidence::telling;
-use pyo3::exceptions::PyValueError;
+use pepscope_evidence::telling::held_acknowledgements::held_acknowledgements as held_against_arrivals;
 use pyo3::prelude::*;
 
 use crate::captures::packets::PacketArrays;
@@ -17,21 +17,28 @@ pub(crate) fn strongest(score: PyReadonlyArray1<'_, f64>, most: usize, least: f6
     Ok(telling::strongest(score.as_slice()?, most, least))
 }
 
-/// Which of some arrivals brought the last of the bytes below each of some places in a stream.
+/// By acknowledgement: seconds before its data, bytes ahead of them, where the last that arrived begin.
+type Held<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
+
+/// Acknowledgements at a sender held against what had reached the receiver.
 #[pyfunction]
-pub(crate) fn last_arrivals<'py>(
+#[allow(clippy::too_many_arguments, reason = "those of `receiver_times_s` beside the packets")]
+pub(crate) fn held_acknowledgements<'py>(
     py: Python<'py>,
-    start: PyReadonlyArray1<'py, i64>,
-    end: PyReadonlyArray1<'py, i64>,
-    time_ns: PyReadonlyArray1<'py, i64>,
-    acknowledged: PyReadonlyArray1<'py, i64>,
-) -> PyResult<Bound<'py, PyArray1<i64>>> {
-    let [start, end, time_ns] = [start.as_slice()?, end.as_slice()?, time_ns.as_slice()?];
-    if start.len() != end.len() || start.len() != time_ns.len() {
-        return Err(PyValueError::new_err("the columns differ in length"));
-    }
-    let arrivals = ByteRanges { start: start.to_vec(), end: end.to_vec(), time_ns: time_ns.to_vec() };
-    Ok(telling::last_arrivals(&arrivals, acknowledged.as_slice()?).into_pyarray(py))
+    sender: PacketArrays<'_>,
+    receiver: PacketArrays<'_>,
+    direction: u8,
+    shift: i64,
+    origin_ns: i64,
+    start_ns: i64,
+    lines: Option<Lines>,
+    raise_ns: f64,
+) -> PyResult<Held<'py>> {
+    let lines = lines.map(taken_over);
+    let lines = lines.as_deref().map(ClockLines);
+    let axis = Axis { is_up: direction == UP, origin_ns, start_ns, lines, raise_ns };
+    let held = held_against_arrivals(&sender.columns()?, &receiver.columns()?, direction, shift, axis);
+    Ok((held.early_s.into_pyarray(py), held.ahead_bytes.into_pyarray(py), held.last_start.into_pyarray(py)))
 }
 
 /// Packets with payload in a direction.

@@ -42,7 +42,7 @@ impl ClockLines<'_> {
 
 /// The nearest whole number, of two the even one. Where the processor's own rounding must not be taken for granted,
 /// `round_ties_even` calls a function; adding a number rounds to its last place.
-fn whole(number: f64) -> i64 {
+pub(super) fn whole(number: f64) -> i64 {
     /// From here on the last place of a number is one.
     const WHOLE: f64 = (1_u64 << 52) as f64;
     /// The numbers beside the sum are in that range for all that are smaller.

@@ -1,6 +1,6 @@
 //! Times of the receiver's capture on the sender's clock.
 
-use crate::clocks::lines::ClockLines;
+use crate::clocks::lines::{whole, ClockLines};
 
 /// How the two clocks are related, for data of one direction.
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +35,6 @@ impl Axis<'_> {
 /// The client's time at which the server's clock shows this one; two rounds suffice for drifts below a percent.
 fn client_time(server_ns: i64, lines: ClockLines<'_>) -> i64 {
     let offset_ns = lines.0.first().map_or(0.0, |line| line.offset_ns);
-    let first = server_ns.wrapping_sub(offset_ns.round_ties_even() as i64);
-    (0..2).fold(first, |client_ns, _| {
-        server_ns.wrapping_sub(lines.server_minus_client_ns(client_ns).round_ties_even() as i64)
-    })
+    let first = server_ns.wrapping_sub(whole(offset_ns));
+    (0..2).fold(first, |client_ns, _| server_ns.wrapping_sub(whole(lines.server_minus_client_ns(client_ns))))
 }

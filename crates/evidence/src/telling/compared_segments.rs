@@ -2,6 +2,7 @@
 
 use crate::packets::{Packets, DOWN, UP};
 use crate::segments::least_changed::least_changed;
+use crate::telling::is_data;
 
 /// An arrived data segment of a direction, and the one that held its first byte when it left, by their places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub fn compared_segments(
     let mut found = Vec::new();
     for (direction, emitted, arrived) in [(UP, client, server), (DOWN, server, client)] {
         let Some(shift) = shifts[usize::from(direction)] else { continue };
-        let places = spread(&arrived.data_rows(direction), looked_at);
+        let places = arrived.spread_data_rows(direction, looked_at);
         let mut of_direction: Vec<ComparedSegment> = least_changed(emitted, arrived, direction, shift, &places)
             .into_iter()
             .filter(|each| order != Order::MostOfChanged || each.changes > 0)
@@ -55,31 +56,79 @@ fn sort(segments: &mut [ComparedSegment], order: Order) {
         .sort_by_key(|each| if order == Order::Fewest { i16::from(each.changes) } else { -i16::from(each.changes) });
 }
 
-/// So many of these rows, evenly over all of them, the first and the last among them.
-fn spread(rows: &[i64], most: usize) -> Vec<usize> {
-    let taken = |place: usize| rows.get(place).and_then(|&row| usize::try_from(row).ok());
-    if rows.len() <= most || most < 2 {
-        return (0..rows.len().min(most)).filter_map(taken).collect();
+impl Packets<'_> {
+    /// So many packets with payload in a direction, evenly over all of them, the first and the last among them.
+    fn spread_data_rows(&self, direction: u8, most: usize) -> Vec<usize> {
+        /// Of so many packets those with payload are counted before it is asked which they are.
+        const COUNTED: usize = 256;
+        let kinds = self.direction.chunks(COUNTED).zip(self.payload_bytes.chunks(COUNTED));
+        let counts: Vec<usize> = kinds
+            .map(|(ways, payloads)| {
+                let data = ways.iter().zip(payloads).map(|(&way, &bytes)| u32::from(is_data(direction, way, bytes)));
+                data.sum::<u32>() as usize
+            })
+            .collect();
+        let ranks = spread(counts.iter().sum(), most);
+        let mut wanted = ranks.into_iter().peekable();
+        let mut rows = Vec::new();
+        let mut before = 0;
+        for (chunk, count) in counts.into_iter().enumerate() {
+            let Some(&next) = wanted.peek() else { break };
+            if next < before + count {
+                let is_meant = |&row: &usize| is_data(direction, self.direction[row], self.payload_bytes[row]);
+                let data = (chunk * COUNTED..self.len()).filter(is_meant);
+                for (rank, row) in (before..before + count).zip(data) {
+                    rows.extend(wanted.next_if_eq(&rank).map(|_| row));
+                }
+            }
+            before += count;
+        }
+        rows
     }
-    let (last, parts) = (rows.len() - 1, most - 1);
+}
+
+/// So many of `count` ranks, evenly over all of them, the first and the last among them.
+fn spread(count: usize, most: usize) -> Vec<usize> {
+    if count <= most || most < 2 {
+        return (0..count.min(most)).collect();
+    }
+    let (last, parts) = (count - 1, most - 1);
     let step = last as f64 / parts as f64;
-    let mut places: Vec<usize> =
+    let mut ranks: Vec<usize> =
         (0..parts).map(|part| (part as f64 * step).round_ties_even() as usize).chain([last]).collect();
-    places.dedup();
-    places.into_iter().filter_map(taken).collect()
+    ranks.dedup();
+    ranks
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     #[test]
-    fn rows_are_spread_from_the_first_to_the_last() {
-        let rows: Vec<i64> = (0..10).map(|row| row * 10).collect();
-        assert_eq!(spread(&rows, 4), [0, 30, 60, 90]);
-        assert_eq!(spread(&rows, 20).len(), 10);
-        assert_eq!(spread(&rows, 1), [0]);
-        assert_eq!(spread(&[], 4), [0; 0]);
+    fn ranks_are_spread_from_the_first_to_the_last() {
+        assert_eq!(spread(10, 4), [0, 3, 6, 9]);
+        assert_eq!(spread(10, 20).len(), 10);
+        assert_eq!(spread(10, 1), [0]);
+        assert_eq!(spread(0, 4), [0; 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_those_of_the_ranks(
+            (direction, payload_bytes) in vec((0_u8..2, 0_u32..3), 0..1200).prop_map(|rows| rows.into_iter().unzip()),
+            most in 0_usize..40,
+        ) {
+            let (direction, payload_bytes): (Vec<u8>, Vec<u32>) = (direction, payload_bytes);
+            let time_ns = vec![0; direction.len()];
+            let packets = Packets {
+                time_ns: &time_ns, direction: &direction, payload_bytes: &payload_bytes, ..Packets::default()
+            };
+            let data = packets.data_rows(UP);
+            let rows = spread(data.len(), most).into_iter().map(|rank| data[rank] as usize).collect::<Vec<_>>();
+            prop_assert_eq!(packets.spread_data_rows(UP, most), rows);
+        }
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! Acknowledgements at a sender that came soonest behind the arrival of their data at the receiver, or before it.
 
 use crate::clocks::sender_axis::Axis;
-use crate::flows::staircase::ByteRanges;
 use crate::packets::Packets;
-use crate::telling::{last_arrivals, strongest};
+use crate::telling::{strongest, LastArrivals};
 
 /// An acknowledgement at the sender, and the packet that brought the last of its bytes to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,32 +25,66 @@ pub fn soonest_acknowledgements(
     axis: Axis<'_>,
     most: usize,
 ) -> Vec<Soonest> {
-    let rows: Vec<usize> =
-        sender.acknowledging_rows(direction).into_iter().filter_map(|row| usize::try_from(row).ok()).collect();
-    let acknowledged: Vec<i64> = rows.iter().map(|&row| sender.acknowledgement_offset[row]).collect();
-    let arrivals: ByteRanges = receiver
-        .first_arrivals(direction)
-        .rows()
-        .map(|(start, end, time_ns)| (start.wrapping_add(shift), end.wrapping_add(shift), time_ns))
-        .collect();
-    let last: Vec<Option<usize>> =
-        last_arrivals(&arrivals, &acknowledged).into_iter().map(|place| usize::try_from(place).ok()).collect();
-    let early_s: Vec<f64> = rows
-        .iter()
-        .zip(&last)
-        .map(|(&row, last)| {
+    let arrivals = receiver.first_arrivals(direction);
+    let mut last = LastArrivals::new(&arrivals);
+    let (mut places, mut early_s) = (Vec::new(), Vec::new());
+    let mut most_acknowledged = 0;
+    for (row, (&way, &value)) in sender.direction.iter().zip(sender.acknowledgement_offset).enumerate() {
+        if way == direction || value <= most_acknowledged {
+            continue;
+        }
+        most_acknowledged = value;
+        if let Some(arrival) = last.below(value.wrapping_sub(shift)) {
             let seen_s = sender.time_ns[row].wrapping_sub(axis.origin_ns) as f64 / 1e9;
-            last.map_or(f64::NAN, |place| axis.receiver_s(arrivals.time_ns[place]) - seen_s)
-        })
-        .collect();
+            places.push((row, arrival));
+            early_s.push(axis.receiver_s(arrivals.time_ns[arrival]) - seen_s);
+        }
+    }
     let at = |place: usize| {
-        let first = last[place].map(|arrival| arrivals.start[arrival].wrapping_sub(shift));
+        let (row, arrival) = places[place];
         Soonest {
-            row: rows[place],
-            acknowledged_bytes: acknowledged[place],
+            row,
+            acknowledged_bytes: sender.acknowledgement_offset[row],
             early_s: early_s[place],
-            brought: first.and_then(|offset| receiver.row_of_byte(direction, offset)),
+            brought: receiver.row_of_byte(direction, arrivals.start[arrival]),
         }
     };
     strongest(&early_s, most, f64::NEG_INFINITY).into_iter().map(at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packets::{flag, DOWN, UP};
+
+    #[test]
+    fn only_acknowledgements_of_data_that_arrived_are_held_against_them() {
+        let sender = Packets {
+            time_ns: &[0, 1_000, 2_000, 2_700, 4_000, 5_000],
+            direction: &[UP, DOWN, DOWN, DOWN, DOWN, UP],
+            sequence_offset: &[0; 6],
+            acknowledgement_offset: &[0, 100, 100, 200, 350, 900],
+            payload_bytes: &[350, 0, 0, 0, 0, 0],
+            flags: &[flag::ACK; 6],
+            ..Packets::default()
+        };
+        let receiver = Packets {
+            time_ns: &[500, 2_500, 2_600],
+            direction: &[UP; 3],
+            sequence_offset: &[-7, 93, 193],
+            acknowledgement_offset: &[0; 3],
+            payload_bytes: &[100; 3],
+            flags: &[flag::ACK; 3],
+            ..Packets::default()
+        };
+        let axis = Axis { is_up: true, origin_ns: 0, start_ns: 0, lines: None, raise_ns: 0.0 };
+        let found = |most| {
+            let soonest = soonest_acknowledgements(&sender, &receiver, UP, 7, axis, most);
+            soonest.iter().map(|each| (each.row, each.acknowledged_bytes, each.brought)).collect::<Vec<_>>()
+        };
+        // What acknowledges 350 bytes is not held against the 300 that arrived; that of 200 came soonest.
+        assert_eq!(found(9), [(3, 200, Some(1)), (1, 100, Some(0))]);
+        assert_eq!(found(1), [(3, 200, Some(1))]);
+        assert_eq!(soonest_acknowledgements(&sender, &receiver, DOWN, 7, axis, 9), []);
+    }
 }

@@ -1,0 +1,133 @@
+//! Acknowledgements at a sender, each held against what had reached the receiver when it was seen.
+
+use crate::ascending::Ascending;
+use crate::clocks::sender_axis::Axis;
+use crate::flows::staircase::ByteRanges;
+use crate::packets::Packets;
+use crate::telling::LastArrivals;
+
+/// By acknowledgement that advances, in capture order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HeldAcknowledgements {
+    /// By how much it came before the last of its bytes had arrived; NaN where that is not known.
+    pub early_s: Vec<f64>,
+    /// Bytes that it acknowledges and that had not arrived.
+    pub ahead_bytes: Vec<i64>,
+    /// Where the arrival with the last of its bytes begins, by the receiver's capture; -1 where that is not known.
+    pub last_start: Vec<i64>,
+}
+
+/// The acknowledgements of the data of `direction`. `shift` added to a receiver's offset gives the sender's.
+pub fn held_acknowledgements(
+    sender: &Packets<'_>,
+    receiver: &Packets<'_>,
+    direction: u8,
+    shift: i64,
+    axis: Axis<'_>,
+) -> HeldAcknowledgements {
+    let arrivals = receiver.first_arrivals(direction);
+    let mut last = LastArrivals::new(&arrivals);
+    let mut found = HeldAcknowledgements::default();
+    let mut seen_s = Vec::new();
+    let mut most_acknowledged = 0;
+    let rows = sender.direction.iter().zip(sender.acknowledgement_offset).zip(sender.time_ns);
+    for ((&way, &value), &time_ns) in rows {
+        if way == direction || value <= most_acknowledged {
+            continue;
+        }
+        most_acknowledged = value;
+        let arrival = last.below(value.wrapping_sub(shift));
+        let arrived_s = arrival.map_or(f64::NAN, |place| axis.receiver_s(arrivals.time_ns[place]));
+        seen_s.push(time_ns.wrapping_sub(axis.origin_ns) as f64 / 1e9);
+        found.early_s.extend(seen_s.last().map(|seen_s| arrived_s - seen_s));
+        found.ahead_bytes.push(value);
+        found.last_start.push(arrival.map_or(-1, |place| arrivals.start[place]));
+    }
+    let begin = arrivals.start.iter().map(|start| start.wrapping_add(shift)).fold(0, i64::min);
+    for (ahead, bytes) in found.ahead_bytes.iter_mut().zip(delivered(&arrivals, axis, &seen_s)) {
+        *ahead = ahead.wrapping_sub(begin).wrapping_sub(bytes).max(0);
+    }
+    found
+}
+
+/// How many bytes had arrived at each of some moments, in seconds on the sender's clock.
+fn delivered(arrivals: &ByteRanges, axis: Axis<'_>, moments_s: &[f64]) -> impl Iterator<Item = i64> {
+    let mut in_order: Vec<(i64, i64)> =
+        arrivals.rows().map(|(start, end, time_ns)| (time_ns, end.wrapping_sub(start))).collect();
+    in_order.sort_by_key(|&(time_ns, _)| time_ns);
+    let times_s: Vec<f64> = in_order.iter().map(|&(time_ns, _)| axis.receiver_s(time_ns)).collect();
+    let mut bytes = vec![0];
+    bytes.extend(in_order.iter().scan(0_i64, |reached, &(_, bytes)| {
+        *reached = reached.wrapping_add(bytes);
+        Some(*reached)
+    }));
+    up_to_each(&times_s, moments_s).into_iter().map(move |count| bytes[count])
+}
+
+/// How many of the times are at most each of the moments. Where a clock that stepped back put the times out of order, it
+/// is where bisection ends, as in NumPy's `searchsorted`: within the bounds that the moment before left.
+fn up_to_each(times_s: &[f64], moments_s: &[f64]) -> Vec<usize> {
+    if times_s.is_sorted() {
+        let mut times_s = Ascending::new(times_s);
+        return moments_s.iter().map(|&moment_s| times_s.up_to(moment_s)).collect();
+    }
+    let (mut low, mut high) = (0, times_s.len());
+    let mut before_s = moments_s.first().copied().unwrap_or_default();
+    let mut bisected = |&moment_s: &f64| {
+        (low, high) = if before_s <= moment_s { (low, times_s.len()) } else { (0, times_s.len().min(high + 1)) };
+        before_s = moment_s;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if times_s[middle] <= moment_s {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    };
+    moments_s.iter().map(&mut bisected).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packets::{flag, DOWN, UP};
+
+    #[test]
+    fn bytes_are_ahead_that_arrive_after_they_were_acknowledged() {
+        let sender = Packets {
+            time_ns: &[0, 1_000, 2_000, 3_000, 9_000],
+            direction: &[UP, DOWN, DOWN, DOWN, DOWN],
+            sequence_offset: &[0; 5],
+            acknowledgement_offset: &[0, 100, 100, 300, 400],
+            payload_bytes: &[350, 0, 0, 0, 0],
+            flags: &[flag::ACK; 5],
+            ..Packets::default()
+        };
+        let receiver = Packets {
+            time_ns: &[500, 2_500, 5_000],
+            direction: &[UP; 3],
+            sequence_offset: &[-7, 93, 193],
+            acknowledgement_offset: &[0; 3],
+            payload_bytes: &[100; 3],
+            flags: &[flag::ACK; 3],
+            ..Packets::default()
+        };
+        let axis = Axis { is_up: true, origin_ns: 0, start_ns: 0, lines: None, raise_ns: 0.0 };
+        let found = held_acknowledgements(&sender, &receiver, UP, 7, axis);
+        assert_eq!(found.ahead_bytes, [0, 100, 100]);
+        assert_eq!(found.last_start, [-7, 193, -1]);
+        let early_ns: Vec<f64> = found.early_s.iter().map(|early_s| (early_s * 1e9).round()).collect();
+        assert_eq!(early_ns[..2], [-500.0, 2_000.0]);
+        assert!(early_ns[2].is_nan());
+        assert_eq!(held_acknowledgements(&sender, &receiver, DOWN, 7, axis), HeldAcknowledgements::default());
+    }
+
+    #[test]
+    fn times_out_of_order_are_bisected_from_where_the_moment_before_was() {
+        assert_eq!(up_to_each(&[1.0, 2.0, 4.0], &[2.0, 0.5, 9.0, 3.0]), [2, 0, 3, 2]);
+        assert_eq!(up_to_each(&[1.0, 5.0, 2.0, 6.0], &[3.0, 1.0]), [3, 1]);
+        assert_eq!(up_to_each(&[2.0, 1.0], &[]), [0; 0]);
+    }
+}
