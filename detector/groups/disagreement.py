@@ -44,7 +44,7 @@ class JudgedConnection(Struct, frozen=True):
     """A split or a regular connection of a group, and the properties in which it may differ from others.
 
     `traits` are properties that several connections may share (an experiment, a host), each with the preposition that
-    leads to it; those at one place in the tuple are of one sort.
+    leads to it; those at one place in the tuple are of one sort. `reason` is stated of the first one of its side.
     """
 
     name: str

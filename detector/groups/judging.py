@@ -115,7 +115,7 @@ def _weigh(group: Group, least_probability: float) -> tuple[Judgement, tuple[Evi
     evidence = (*together, *_reported(found, len(counting)))
     both = _split_and_regular(group)
     if all(both):
-        split, regular = ([_judged_connection(group, place) for place in side] for side in both)
+        split, regular = (_judged_connections(group, side) for side in both)
         judgement = Judgement(Verdict.INCONCLUSIVE, _of_any(group), disagreement(split, regular))
     elif judgement.verdict is Verdict.INCONCLUSIVE:
         judgement = structs.replace(judgement, reason=_undecided_reason(judgement, group, counting))
@@ -157,13 +157,18 @@ def _split_and_regular(group: Group) -> tuple[list[int], list[int]]:
     return split_and_regular(group.places.tolist(), lambda place: _Seen(group, place))
 
 
-def _judged_connection(group: Group, place: int) -> JudgedConnection:
-    result = group.results[place]
-    shown = result.vantages[0]
-    return JudgedConnection(
-        shown.client, result.reason, result.payload_bytes_up + result.payload_bytes_down,
-        int(group.members.started_ns[place]), (f"to {group.members.hosts[place]}", f"from {address_of(shown.client)}"),
-    )  # fmt: skip
+def _judged_connections(group: Group, places: Sequence[int]) -> list[JudgedConnection]:
+    """Connections of one side of a disagreement, which states the reason of the first one only."""
+    results, members = group.results, group.members
+    clients = [results.vantages(place)[0].client for place in places]
+    reasons = [results.reason(places[0]), *[""] * (len(places) - 1)]
+    return [
+        JudgedConnection(
+            client, reason, results.payload_bytes(place), int(members.started_ns[place]),
+            (f"to {members.hosts[place]}", f"from {address_of(client)}"),
+        )
+        for place, client, reason in zip(places, clients, reasons, strict=True)
+    ]  # fmt: skip
 
 
 def _of_any(group: Group) -> dict[Verdict, float]:
