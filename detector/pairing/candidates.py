@@ -132,10 +132,15 @@ def related_nats(one: Connection, two: Connection) -> float:
     return nats + PORT_NATS * (one.client_port == two.client_port)
 
 
-def tie_breaker(one: Connection, two: Connection) -> float:
-    """A weight too small to mean anything, by the end points alone: equals pair alike in whatever order they come."""
-    names = sorted((f"{one.client} {one.server}", f"{two.client} {two.server}"))
-    return zlib.crc32("|".join(names).encode()) * 2.0**-52
+def end_points_text(connection: Connection) -> str:
+    """Client and server in words."""
+    return f"{connection.client} {connection.server}"
+
+
+def tie_breaker(one: str, two: str) -> float:
+    """A weight too small to mean anything, by the end points in words alone: equals pair alike in whatever order they
+    come."""
+    return zlib.crc32("|".join(sorted((one, two))).encode()) * 2.0**-52
 
 
 def are_sides_swapped(one: Connection, two: Connection) -> bool:

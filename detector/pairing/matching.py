@@ -31,6 +31,7 @@ from detector.pairing.candidates import (
     are_sides_swapped,
     by_identity,
     by_key,
+    end_points_text,
     lengths,
     merged,
     own_lengths,
@@ -180,10 +181,14 @@ class Matcher:
         """Take the best pairing of the candidates, weighed with starts and, if `related`, with end points as well."""
         offset = self._offset if self._offset is not None else common_offset(self._starts(candidates))
         weighed = []
+        lefts, rights = {c.first for c in candidates}, {c.second for c in candidates}
+        names = {number: end_points_text(self.left[number]) for number in lefts}
+        other_names = {number: end_points_text(self.right[number]) for number in rights}
         for candidate in candidates:
             one, two = self.left[candidate.first], self.right[candidate.second]
             nats = candidate.nats + start_nats(two.first_time_ns - one.first_time_ns - offset)
-            nats += (related_nats(one, two) if related else 0.0) + tie_breaker(one, two)
+            tie = tie_breaker(names[candidate.first], other_names[candidate.second])
+            nats += (related_nats(one, two) if related else 0.0) + tie
             if nats > 0:
                 weighed.append(replace(candidate, nats=nats))
         chosen = assign([Edge(c.first, c.second, c.nats) for c in weighed])
