@@ -153,8 +153,8 @@ class EvidenceColumns(Struct, frozen=True):
     def _kept_of(self, place: int) -> list[Any]:
         """What is kept of one connection."""
         figures = len(self.form.names)
-        one = [column[place : place + 1] for column in self.values]
-        return [(listed_figures if number < figures else listed_values)(each)[0] for number, each in enumerate(one)]
+        own, beside = self.values[:figures], self.values[figures:]
+        return [*(_figure_at(column, place) for column in own), *(_value_at(column, place) for column in beside)]
 
     def of(self, kept: BoolArray) -> EvidenceColumns:
         """The evidence on some of the rows."""
@@ -170,6 +170,11 @@ class EvidenceColumns(Struct, frozen=True):
         return EvidenceColumns(self.form, rows[self.rows], self.strength, self.values)
 
 
+def _value_at(column: Sequence[Any] | npt.NDArray[Any], place: int) -> Any:
+    """One of `listed_values`."""
+    return column.item(place) if isinstance(column, np.ndarray) and column.ndim == 1 else listed_values(column)[place]
+
+
 def listed_values(column: Sequence[Any] | npt.NDArray[Any]) -> Sequence[Any]:
     """A column as a list."""
     return column.tolist() if isinstance(column, np.ndarray) else column
@@ -183,6 +188,13 @@ def listed_figures(column: Sequence[Any] | npt.NDArray[Any]) -> Sequence[Any]:
     for place in np.flatnonzero(np.isnan(column)).tolist():
         values[place] = None
     return values
+
+
+def _figure_at(column: Sequence[Any] | npt.NDArray[Any], place: int) -> Any:
+    """One of `listed_figures`."""
+    value = _value_at(column, place)
+    is_unknown = isinstance(column, np.ndarray) and value != value
+    return None if is_unknown else value
 
 
 class Figure(NamedTuple):
