@@ -96,6 +96,7 @@ __all__ = [
     "receiver_times_s",
     "reference_kinds",
     "round_trips_below",
+    "row_codes",
     "row_of_byte",
     "same_openings",
     "segment_counts",
@@ -837,6 +838,14 @@ def member_quantiles(
 
     `owners` has the member of each value; negative ones count for none. Raises ValueError for one that is no member.
     """
+
+def row_codes(
+    columns: Sequence[npt.NDArray[np.int64] | npt.NDArray[np.uint64] | npt.NDArray[np.float64]],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """A number for each row, equal for equal rows, and of each of these numbers the first row that has it.
+
+    The numbers count the distinct rows from 0, by the first column, then the second and so on; NaN comes last. Raises
+    ValueError where the columns differ in length."""
 
 def frame_spans(capture: Capture, connections: Sequence[int]) -> npt.NDArray[np.int64]:
     """The first and the last frame of some connections, a row a connection; -1 of those without packets."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pepscope._core import member_quantiles
+from pepscope._core import member_quantiles, row_codes
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -39,8 +39,8 @@ def most_frequent(values: Ints, member: Ints, members: int) -> Ints:
     """The most frequent value of each member's connections, the lowest of equally frequent ones; -1 where none is known
     (negative values are not)."""
     known = np.flatnonzero((values >= 0) & (member >= 0))
-    _, first, count = np.unique(codes([member[known], values[known]]), return_index=True, return_counts=True)
-    owner, value = member[known][first], values[known][first]
+    code, first = numbered([member[known], values[known]])
+    count, owner, value = np.bincount(code), member[known][first], values[known][first]
     order = np.lexsort((-value, count, owner))
     found = np.full(members, -1, np.int64)
     found[owner[order]] = value[order]  # of several rows of one member the last counts
@@ -49,9 +49,16 @@ def most_frequent(values: Ints, member: Ints, members: int) -> Ints:
 
 def codes(columns: Iterable[npt.NDArray[Any]]) -> Ints:
     """A number for each row of these columns, equal for equal rows."""
-    code = np.zeros(1, np.int64)
-    for column in columns:
-        values, own = np.unique(column, return_inverse=True)
-        _, code = np.unique(code * len(values) + own, return_inverse=True)
-    numbers: Ints = code.astype(np.int64)
-    return numbers
+    return numbered(columns)[0]
+
+
+def numbered(columns: Iterable[npt.NDArray[Any]]) -> tuple[Ints, Ints]:
+    """A number for each row of these columns, equal for equal rows, and the first row of each number.
+
+    Numbers count the distinct rows from 0, by the first column, then by the second and so on.
+    """
+    return row_codes([np.ascontiguousarray(column, _WIDEST.get(column.dtype.str[1:], np.int64)) for column in columns])
+
+
+#: What holds the numbers of a type that 64 bits with a sign do not.
+_WIDEST: Mapping[str, type[Any]] = {"u8": np.uint64, "f8": np.float64, "f4": np.float64}

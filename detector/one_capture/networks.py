@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from detector.one_capture.members import Ints
+from detector.one_capture.members import Ints, numbered
 from detector.options import PREFIX_IPV4, PREFIX_IPV6
 from pepscope.captures.tables.connection_frame import address_texts
 from pepscope.errors import UsageError
@@ -101,25 +101,26 @@ class Places(Struct, frozen=True):
 
 def places(columns: Mapping[str, npt.NDArray[Any]], *, at_client: bool, table: NetworkTable) -> Places:
     """Groups and members of connections, from their summaries (`Capture.connection_columns`)."""
-    clients, client = _distinct(columns["client_address"])
+    clients, client = distinct_addresses(columns["client_address"])
     names, network = np.unique([table.name(address) for address in clients], return_inverse=True)
     port = np.asarray(columns["server_port"], np.int64)
-    keys, group = np.unique((network[client].astype(np.int64) << 16) | port, return_inverse=True)
-    hosts, host = _distinct(columns["server_address"]) if at_client else (clients, client)
-    members, member = np.unique(group.astype(np.int64) * len(hosts) + host, return_inverse=True)
+    key = (network[client].astype(np.int64) << 16) | port
+    group, of_group = numbered([key])
+    keys = key[of_group]
+    hosts, host = distinct_addresses(columns["server_address"]) if at_client else (clients, client)
+    member, of_member = numbered([group, host])
     return Places(
         group=group,
         member=member,
-        member_group=members // max(len(hosts), 1),
-        member_address=[hosts[place] for place in members % max(len(hosts), 1)],
+        member_group=group[of_member],
+        member_address=[hosts[place] for place in host[of_member].tolist()],
         network=[str(names[key >> 16]) for key in keys],
         port=keys & 0xFFFF,
     )
 
 
-def _distinct(rows: npt.NDArray[np.uint8]) -> tuple[list[str], Ints]:
-    """Distinct addresses as text, and the place of each row's among them."""
-    packed = np.ascontiguousarray(rows).view("V16").ravel()
-    distinct, place = np.unique(packed, return_inverse=True)
-    texts = address_texts(np.frombuffer(distinct.tobytes(), np.uint8).reshape(-1, 16))
-    return [str(text) for text in texts], place.astype(np.int64)
+def distinct_addresses(rows: npt.NDArray[np.uint8]) -> tuple[list[str], Ints]:
+    """The distinct ones of addresses (rows of 16 bytes) as text, and the place of each row's among them."""
+    halves = np.ascontiguousarray(rows).view(">u8").astype(np.uint64)
+    place, first = numbered([halves[:, 0], halves[:, 1]])
+    return [str(text) for text in address_texts(rows[first])], place

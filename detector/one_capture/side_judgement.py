@@ -28,7 +28,7 @@ from detector.one_capture.likelihoods.priors import PRIORS, Priors
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats, reference_nats
 from detector.one_capture.likelihoods.timing_tables import Floats, TimingTables, excess_bin, timing_tables
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats, waiting_nats
-from detector.one_capture.members import Ints, codes
+from detector.one_capture.members import Ints, codes, numbered
 from detector.one_capture.networks import NetworkTable, Places, places
 from detector.one_capture.senders.handshakes import handshake_signs, member_handshakes
 from detector.one_capture.senders.stacks import GroupStacks, form_codes, group_stacks
@@ -209,7 +209,7 @@ class _Shown(Struct, frozen=True):
         """The posterior of units each by itself, once for all of a member that show the same, and which is that of each
         unit."""
         units = self._units(unit, self.variation[member], no_closes().member)
-        _, first, kind = np.unique(codes([units.kind, member]), return_index=True, return_inverse=True)
+        kind, first = numbered([units.kind, member])
         once, alone, nothing = _Units(units.kinds, units.kind[first]), np.arange(len(first)), np.zeros(len(first))
         return self._posterior(once, once, member[first], alone, len(first), _Beside(nothing, nothing, nothing)), kind
 
@@ -247,7 +247,11 @@ class _Shown(Struct, frozen=True):
             np.concatenate(each)
             for each in ((timing.excess_s, closes.excess_s), (timing.data_excess_s, closes.data_excess_s))
         ]
-        equal = equal_members(unit, codes([kind, *(excess_bin(excess_s) for excess_s in beyond), weight]), variation)
+        bins = [
+            np.concatenate([of_timing, excess_bin(of_closes)])
+            for of_timing, of_closes in zip(timing.bins, (closes.excess_s, closes.data_excess_s), strict=True)
+        ]
+        equal = equal_members(unit, codes([kind, *bins, weight]), variation)
         is_first = np.zeros(len(variation), np.bool_)
         is_first[equal.first] = True
         order = np.flatnonzero(is_first[unit])

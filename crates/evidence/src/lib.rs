@@ -14,6 +14,7 @@ mod median;
 pub mod member_quantiles;
 pub mod packets;
 pub mod payload;
+pub mod row_codes;
 pub mod segments;
 pub mod senders;
 pub mod telling;

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from detector.one_capture.members import Ints
+from detector.one_capture.members import Ints, numbered
 
 #: Members with more exchanges than this are seldom equal, and looked up one by one.
 MOST_EXCHANGES = 4
@@ -27,16 +27,15 @@ def equal_members(member: Ints, code: Ints, label: Ints) -> EqualMembers:
     `member` and `code` are of exchanges, by member; `label` of members. Labels and codes are small and not negative.
     """
     count = np.bincount(member, minlength=len(label))
-    order = np.lexsort((code, member))
-    start = np.cumsum(count) - count
     few = count <= MOST_EXCHANGES
-    kind = label.astype(np.int64)
-    base = int(code.max()) + 2 if len(code) else 1
-    for place in range(MOST_EXCHANGES):
-        there = few & (place < count)
-        at = np.zeros(len(label), np.int64)
-        at[there] = 1 + code[order[start[there] + place]]
-        _, kind = np.unique(kind * base + at, return_inverse=True)
-    kind = np.where(few, kind, len(label) + np.arange(len(label)))
-    _, first, kind = np.unique(kind, return_index=True, return_inverse=True)
-    return EqualMembers(kind, first)
+    of_few = few[member]
+    member, code = member[of_few], code[of_few]
+    order = np.argsort(member * (int(code.max(initial=0)) + 1) + code)
+    member, code = member[order], code[order]
+    number = np.arange(len(member)) - np.searchsorted(member, member)  # of each exchange among its member's
+    found = [np.where(few, -1, np.arange(len(label))), label]
+    for place in range(int(number.max(initial=-1)) + 1):
+        at = np.full(len(label), -1)
+        at[member[number == place]] = code[number == place]
+        found.append(at)
+    return EqualMembers(*numbered(found))

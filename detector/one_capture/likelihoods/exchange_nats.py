@@ -14,7 +14,7 @@ from detector.one_capture.likelihoods.timing_tables import (
     TimingTables,
     excess_bin,
 )
-from detector.one_capture.members import Ints, codes
+from detector.one_capture.members import Ints, numbered
 
 #: Correlation of the log-likelihoods of two exchanges of one connection: n of them count as n / (1 + r (n - 1)).
 CONNECTION_CORRELATION = 0.2
@@ -80,7 +80,7 @@ def _once(
     member: Ints, kind: Ints, variation: Ints, bins: npt.NDArray[np.intp], weight: Floats
 ) -> tuple[Ints, Ints, Ints, npt.NDArray[np.intp], Floats]:
     """Exchanges of one member that are looked up alike as one, with the sum of their weights."""
-    _, first, place = np.unique(codes([member, kind, variation, bins]), return_index=True, return_inverse=True)
+    place, first = numbered([member, kind, variation, bins])
     summed: Floats = np.bincount(place, weights=weight).astype(np.float64)
     return member[first], kind[first], variation[first], bins[first], summed
 
@@ -103,6 +103,6 @@ def _add_by(table: Floats, ascending: Ints, rows: Floats) -> None:
 
 def connection_weights(connection: Ints) -> Floats:
     """The weight of each exchange, by how many its connection has; or of each close, by how many its member has."""
-    _, place, count = np.unique(connection, return_inverse=True, return_counts=True)
-    weight: Floats = 1.0 / (1.0 + CONNECTION_CORRELATION * (count[place].astype(np.float64) - 1.0))
+    count = np.bincount(connection)[connection]
+    weight: Floats = 1.0 / (1.0 + CONNECTION_CORRELATION * (count.astype(np.float64) - 1.0))
     return weight

@@ -10,6 +10,7 @@ exchange itself: where nothing else times the transport, an exchange says nothin
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from detector.one_capture.likelihoods.exchange_nats import connection_weights
-from detector.one_capture.likelihoods.timing_tables import CLASSES, OPENING, Floats
+from detector.one_capture.likelihoods.timing_tables import CLASSES, OPENING, Floats, excess_bin
 from detector.one_capture.likelihoods.waiting_handshakes import waits
 from detector.one_capture.members import Ints, quantiles
 from detector.one_capture.networks import Places
@@ -56,7 +57,7 @@ _CLASS_CODES = np.asarray(
 _LINE = CLASSES.index("line")
 
 
-class ExchangeTiming(Struct, frozen=True):
+class ExchangeTiming(Struct, frozen=True, dict=True):
     """The exchanges that far hosts answered, in the order of their members, and what the members' paths are like.
 
     One element an exchange: `row` in the capture's exchanges, `connection`, `member`, `kind` (a class of
@@ -84,6 +85,11 @@ class ExchangeTiming(Struct, frozen=True):
     handshake_variation_s: Floats
     base_s: Floats
     data_base_s: Floats
+
+    @cached_property
+    def bins(self) -> tuple[Ints, Ints]:
+        """The bins of both excesses, as timing tables have them."""
+        return excess_bin(self.excess_s), excess_bin(self.data_excess_s)
 
     def of_groups(self, values: Floats, member_group: Ints, groups: int) -> Floats:
         """The middle value of the members of each group; NaN where none is known."""

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from detector.one_capture.members import Floats, Ints, codes, most_frequent
+from detector.one_capture.members import Floats, Ints, codes, most_frequent, numbered
 from pepscope.captures.direction import Direction
 from pepscope.captures.senders import Senders
 
@@ -116,7 +116,7 @@ def group_stacks(form: Ints, hop_limit: Ints, member: Ints, member_group: Ints, 
 
 
 def _distinct(group: Ints, values: Sequence[Ints], groups: int) -> Ints:
-    _, first = np.unique(codes([group, *values]), return_index=True)
+    _, first = numbered([group, *values])
     return np.bincount(group[first], minlength=groups)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detector.one_capture.members import codes, most_frequent, quantiles, seconds, shares
+from detector.one_capture.members import codes, most_frequent, numbered, quantiles, seconds, shares
 
 
 def test_numbers_by_member() -> None:
@@ -38,6 +38,9 @@ def test_rows_have_one_code_where_they_are_equal(rows: list[tuple[int, float, in
     columns = [np.asarray([row[place] for row in rows]) for place in range(3)]
     found = codes(columns)
     assert len(found) == (len(rows) if rows else 0)
+    _, first = numbered(columns)
+    assert [rows[row] for row in first.tolist()] == sorted(set(rows))
+    assert all(rows.index(rows[row]) == row for row in first.tolist())
     for one, row in zip(found, rows, strict=True):
         for other, other_row in zip(found, rows, strict=True):
             assert (one == other) == (row == other_row)

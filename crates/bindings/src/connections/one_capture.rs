@@ -4,6 +4,7 @@ use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pepscope_connections::{AnalysedCapture, Columns, LookupError};
 use pepscope_evidence::exchanges::ExchangeReader;
+use pepscope_evidence::row_codes as rows;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -50,6 +51,33 @@ pub(crate) fn member_quantiles<'py>(
     let found = py.detach(|| pepscope_evidence::member_quantiles::member_quantiles(values, owners, members, share));
     let unfit = || PyValueError::new_err("each value must have an owner, one of the members or a negative number");
     Ok(found.ok_or_else(unfit)?.into_pyarray(py))
+}
+
+/// A column of numbers.
+#[derive(FromPyObject)]
+pub(crate) enum NumberColumn<'py> {
+    Integers(PyReadonlyArray1<'py, i64>),
+    Unsigned(PyReadonlyArray1<'py, u64>),
+    Floats(PyReadonlyArray1<'py, f64>),
+}
+
+/// A number for each row of columns, and of each number the first row that has it.
+#[pyfunction]
+pub(crate) fn row_codes<'py>(
+    py: Python<'py>,
+    columns: Vec<NumberColumn<'py>>,
+) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>)> {
+    let slices = columns.iter().map(|column| {
+        Ok(match column {
+            NumberColumn::Integers(values) => rows::NumberColumn::Integers(values.as_slice()?),
+            NumberColumn::Unsigned(values) => rows::NumberColumn::Unsigned(values.as_slice()?),
+            NumberColumn::Floats(values) => rows::NumberColumn::Floats(values.as_slice()?),
+        })
+    });
+    let slices = slices.collect::<PyResult<Vec<_>>>()?;
+    let found = py.detach(|| rows::row_codes(&slices));
+    let found = found.ok_or_else(|| PyValueError::new_err("the columns differ in length"))?;
+    Ok((found.codes.into_pyarray(py), found.first.into_pyarray(py)))
 }
 
 /// The first and the last frame of some connections, a row a connection; -1 of those without packets.
