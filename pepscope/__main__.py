@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 
 def main() -> None:
     """Run the command line. Until its command is loaded no garbage is looked for: imports make objects that stay."""
     gc.disable()
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        _open_closed_streams()
     from pepscope.command_line.direct import run_directly
 
     if (status := run_directly(sys.argv[1:])) is not None:
@@ -16,6 +19,24 @@ def main() -> None:
     from pepscope.cli import main as run
 
     run()
+
+
+def _open_closed_streams() -> None:
+    """Open what the caller closed of the standard streams (`>&-`), as the null device.
+
+    Else a capture would be opened under their numbers. Results that nobody can get are a failure: standard input and
+    output are opened for the other way, so that the first use of them fails with `Bad file descriptor`. What is said
+    beside results may get lost.
+    """
+    for number, way in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, way)  # the system gives the lowest number that is free
+    # They stay open until the end, as those that Python opens.
+    sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
 if __name__ == "__main__":

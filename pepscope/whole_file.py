@@ -55,6 +55,16 @@ def write_whole(path: Path, content: bytes | str, *, mode: int = 0o666, durable:
         stream.write(content.encode() if isinstance(content, str) else content)
 
 
+def is_stream(path: str | Path) -> bool:
+    """Whether what is written to an `output_file` is gone with it: standard output, a device or a pipe."""
+    if str(path) == STANDARD_OUTPUT:
+        return True
+    from pathlib import Path  # which standard output does without
+
+    target = Path(path)
+    return target.exists() and not target.is_file()
+
+
 @contextlib.contextmanager
 def output_file(path: str | Path) -> Iterator[IO[bytes]]:
     """A `whole_file` where a user wants it: links are followed, devices and pipes are written to as they are.
@@ -69,12 +79,8 @@ def output_file(path: str | Path) -> Iterator[IO[bytes]]:
     from pathlib import Path  # which standard output does without
 
     target = Path(path).resolve()
-    if target.exists() and not target.is_file():
-        with target.open("wb") as stream:
-            yield stream
-    else:
-        with whole_file(target) as stream:
-            yield stream
+    with _named_in_errors(path), target.open("wb") if is_stream(target) else whole_file(target) as stream:
+        yield stream
 
 
 def check_output(path: str | Path) -> None:
@@ -105,6 +111,17 @@ def _failing_as(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+@contextlib.contextmanager
+def _named_in_errors(path: str | Path) -> Iterator[None]:
+    """Have errors of the system that name no file, as those of writing, name `path`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 

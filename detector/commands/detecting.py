@@ -94,9 +94,11 @@ def _check(asked: Detection) -> None:
     if asked.connection is not None and asked.files.get("html") is None:
         raise UsageError("--connection chooses what the page shows: give --html, too.")
     if len(captures) > 2 and not asked.one_vantage:
+        reports = [name for name, path in asked.files.items() if path == STANDARD_OUTPUT]
+        named = f", or --{reports[0]}=FILE if one of them names the report" if reports else ""
         raise UsageError(
             f"detect takes the captures of one or two ends, got {len(captures)}: add --one-vantage if all were taken "
-            "at one."
+            f"at one{named}."
         )
     if asked.one_vantage and len(captures) > 1:
         of_two_ends = {

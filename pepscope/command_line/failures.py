@@ -38,13 +38,14 @@ def exit_status(act: Callable[[], int]) -> int:
     except PepscopeError as error:
         return complain(str(error), error.exit_status)
     except PipeClosedError:
-        # Python flushes standard output once more at exit, which must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_no_more()
         return PIPE_CLOSED
     except OSError as error:
         # What has no name is standard output: everything else is opened by name.
-        where = f"{error.filename}: " if error.filename else "standard output cannot be written: "
-        return complain(f"{where}{error.strerror or error}", PepscopeError.exit_status)
+        if error.filename:
+            return complain(f"{error.filename}: {error.strerror or error}", PepscopeError.exit_status)
+        _write_no_more()
+        return complain(f"standard output cannot be written: {error.strerror or error}", PepscopeError.exit_status)
     except ModuleNotFoundError as error:
         if os.environ.get("PEPSCOPE_DEBUG"):
             raise
@@ -66,6 +67,11 @@ def exit_status(act: Callable[[], int]) -> int:
         return complain(
             f"internal error, {type(error).__name__}: {detail}; PEPSCOPE_DEBUG=1 shows where", INTERNAL_ERROR
         )
+
+
+def _write_no_more() -> None:
+    """Let go of what is still to be written: Python flushes standard output at exit, which would fail once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def complain(message: str, status: int) -> int:

@@ -14,7 +14,7 @@ import click
 
 from pepscope.command_line.volume import announce
 from pepscope.errors import UsageError
-from pepscope.whole_file import STANDARD_OUTPUT, write_output
+from pepscope.whole_file import STANDARD_OUTPUT, is_stream, write_output
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -56,21 +56,32 @@ class ReportingCommand(click.Command):
     its format do, or be joined to any file by `=`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse; raises UsageError where two reports would mix on standard output."""
+        """Parse; raises UsageError where two reports would mix, or one would take the place of what is read."""
         alone = self._options_alone()
         ctx.meta[_DASH_GIVEN] = any(word in alone and after == "-" for word, after in pairwise(args))
         rest = super().parse_args(ctx, _joined(args, alone))
-        standing = [
-            parameter.opts[-1]
+        destinations = {
+            parameter.opts[-1]: str(path)
             for parameter in self.params
-            if isinstance(parameter, ReportOption) and _destination(ctx, parameter) == STANDARD_OUTPUT
-        ]
+            if isinstance(parameter, ReportOption) and (path := _destination(ctx, parameter)) is not None
+        }
+        standing = [name for name, path in destinations.items() if path == STANDARD_OUTPUT]
         if len(standing) > 1:
             raise UsageError(
                 f"{' and '.join(standing)} write to one standard output: give one of them alone, or name a file, as in "
                 f"{standing[-1]}=FILE."
             )
+        _check_apart(destinations, self._given_files(ctx))
         return rest
+
+    def _given_files(self, ctx: click.Context) -> list[str]:
+        """What the arguments name, among it every file that the command reads."""
+        names: list[str] = []
+        for parameter in self.params:
+            if isinstance(parameter, click.Argument):
+                value = ctx.params.get(parameter.name or "")
+                names += map(str, value if isinstance(value, (tuple, list)) else [value])
+        return names
 
     def _options_alone(self) -> set[str]:
         options = [parameter for parameter in self.params if isinstance(parameter, ReportOption)]
@@ -129,6 +140,20 @@ def _keep(path: str, text: io.StringIO) -> None:
 
 def _destination(ctx: click.Context, option: ReportOption) -> Any:
     return ctx.meta.get(_REDIRECTED) if option.name == "as_json" else ctx.params.get(option.name or "")
+
+
+def _check_apart(destinations: dict[str, str], given: list[str]) -> None:
+    """Raises UsageError where a report would be written over a file that was given, or over another report."""
+    written: dict[str, str] = {}
+    for name, path in destinations.items():
+        if is_stream(path):
+            continue
+        target = os.path.realpath(path)
+        if any(os.path.realpath(file) == target for file in given):
+            raise UsageError(f"{name} must name another file than what is read, got {path} for both.")
+        if target in written:
+            raise UsageError(f"{written[target]} and {name} must name different files, got {path} for both.")
+        written[target] = name
 
 
 def _joined(words: list[str], alone: set[str]) -> list[str]:

@@ -24,7 +24,7 @@ from pepscope.results.frames import (
     host_columns,
 )
 from pepscope.results.pair_table import PairTable
-from pepscope.whole_file import STANDARD_OUTPUT, output_file
+from pepscope.whole_file import is_stream, output_file
 from reports.errors import cannot_write
 
 if TYPE_CHECKING:
@@ -90,13 +90,13 @@ def _beside(path: str | Path, part: str) -> Path:
 def write_csv(result: DetectionResult, destination: str | Path | TextIO) -> tuple[Path, ...]:
     """Write `to_frame()` as CSV to a stream or a file; next to a file go evidence, groups and hosts (`_beside`).
 
-    Returns what was written beside the file.
+    Returns what was written beside the file: nothing beside standard output, a device or a pipe.
     """
     if not isinstance(destination, (str, Path)):
         write_rows(destination, _pair_rows(result))
         return ()
     try:
-        if str(destination) == STANDARD_OUTPUT:
+        if is_stream(destination):
             with output_file(destination) as stream:
                 write_rows(stream, _pair_rows(result))
             return ()
@@ -119,12 +119,12 @@ def _pair_rows(result: DetectionResult) -> Iterator[dict[str, Column]]:
 def write_parquet(result: DetectionResult, path: str | Path) -> tuple[Path, ...]:
     """Write `to_frame()` to `path`, evidence, groups and hosts next to it, as Parquet in row groups; needs pyarrow.
 
-    Returns what was written beside `path`: nothing where it is `-`, standard output.
+    Returns what was written beside `path`: nothing beside standard output (`-`), a device or a pipe.
     """
     with needed("parquet"):
         import pyarrow.parquet as pq
     try:
-        if str(path) == STANDARD_OUTPUT:
+        if is_stream(path):
             with output_file(path) as stream:
                 _write_batches(stream, _pair_batches(result))
             return ()

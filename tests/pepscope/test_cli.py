@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import os
+import shlex
 import signal
 import struct
 import subprocess
@@ -209,12 +210,49 @@ def test_interrupt_during_a_long_read_is_one_sentence(command: str) -> None:
             process.stdin.close()
 
 
-@pytest.mark.parametrize("arguments", [("inspect", "--json"), ("inspect", "--csv"), ("inspect",), ("detect", "--json")])
+@pytest.mark.parametrize(
+    "arguments",
+    [("inspect", "--json"), ("inspect", "--csv"), ("inspect",), ("detect", "--json"), ("detect", "--csv"), ("detect",)],
+)
 def test_a_full_disk_is_one_sentence(arguments: tuple[str, ...]) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([PEPSCOPE, *arguments, ONE], stdout=full, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 2
     assert done.stderr == b"pepscope: standard output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("arguments", [("inspect", "--csv=/dev/full"), ("detect", "--json=/dev/full")])
+def test_a_full_disk_is_named_by_the_file_on_it(arguments: tuple[str, ...]) -> None:
+    done = pepscope(*arguments, ONE)
+    assert done.returncode == 2
+    assert done.stderr == b"pepscope: /dev/full: No space left on device\n"
+
+
+def closed(streams: str, *arguments: object) -> subprocess.CompletedProcess[bytes]:
+    """The command, started by a shell that closed some of its standard streams."""
+    words = shlex.join(map(str, (PEPSCOPE, *arguments)))
+    return subprocess.run(["bash", "-c", f"{words} {streams}"], capture_output=True, check=False, timeout=600)
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("inspect", ONE), ("detect", ONE), ("detect", "--csv", ONE)])
+def test_a_closed_standard_output_is_one_sentence(arguments: tuple[object, ...]) -> None:
+    done = closed(">&-", *arguments)
+    assert done.returncode == 2
+    assert done.stderr == b"pepscope: standard output cannot be written: Bad file descriptor\n"
+
+
+def test_closed_streams_that_nothing_is_asked_of_do_no_harm(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    done = closed("<&- >&- 2>&-", "detect", "--quiet", f"--json={report}", ONE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert json.loads(report.read_text())["schema"] == 2
+    assert closed("2>&-", "detect", ONE).stdout == pepscope("detect", ONE).stdout
+
+
+def test_no_capture_is_taken_for_a_closed_standard_input() -> None:
+    done = closed("<&-", "detect", ONE, "-")
+    assert done.returncode == 2
+    assert done.stderr == b"pepscope: standard input is empty: it has not even a file header\n"
 
 
 def test_endless_garbage_is_refused_at_once() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -70,6 +71,52 @@ def test_what_cannot_be_written_is_refused_first(words: tuple[str, ...], sentenc
     assert (done.returncode, done.stdout) == (2, b"")
     assert sentence in done.stderr.decode()
     assert done.stderr.count(b"\n") == 1
+
+
+def test_no_report_takes_the_place_of_what_is_read_or_of_another(tmp_path: Path) -> None:
+    capture, link, page = tmp_path / "a.pcap.gz", tmp_path / "link", tmp_path / "page"
+    capture.write_bytes(Path(SERVER).read_bytes())
+    link.symlink_to(capture)
+    page.write_text("older")
+    for words, sentence in (
+        (
+            ("detect", str(capture), MOBILE, "--html", str(link)),
+            f"--html must name another file than what is read, got {link}",
+        ),
+        (("inspect", str(link), f"--csv={capture}"), f"--csv must name another file than what is read, got {capture}"),
+        (
+            ("detect", str(capture), MOBILE, f"--csv={page}", "--html", f"{tmp_path}/./page"),
+            f"--csv and --html must name different files, got {tmp_path}/./page for both",
+        ),
+        (
+            ("annotate", str(capture), "-o", str(tmp_path / "copies"), f"--json={capture}"),
+            "--json must name another file than what is read",
+        ),
+    ):
+        done = run(*words)
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert sentence in done.stderr.decode()
+    assert capture.read_bytes() == Path(SERVER).read_bytes()
+    assert page.read_text() == "older"
+
+
+def test_a_third_name_may_be_meant_for_the_report() -> None:
+    assert (
+        b"add --one-vantage if all were taken at one, or --json=FILE"
+        in run("detect", SERVER, MOBILE, "--json", "out").stderr
+    )
+    assert b"=FILE" not in run("detect", SERVER, MOBILE, MOBILE).stderr
+
+
+def test_a_device_gets_the_table_and_nothing_stands_beside_it(tmp_path: Path) -> None:
+    device = tmp_path / "device"
+    os.mkfifo(device)
+    for option in ("--csv", "--parquet"):
+        with subprocess.Popen(["cat", str(device)], stdout=subprocess.PIPE) as reader:
+            done = run("detect", SERVER, MOBILE, f"{option}={device}")
+            assert reader.communicate(timeout=600)[0]
+        assert done.stderr.decode() == f"wrote {device}\n"
+    assert list(tmp_path.iterdir()) == [device]
 
 
 def test_one_report_a_file_in_inspect(tmp_path: Path) -> None:
