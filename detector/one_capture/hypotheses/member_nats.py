@@ -38,8 +38,9 @@ _CONNECTS_LATE = 0.2
 #: said, where they cannot, and where TLS ends. What passes bytes on does not know that nothing more will be asked.
 _CLOSES_ITSELF, _CLOSES_UNREAD, _ENDS_TLS_AND_CLOSES = 0.2, 0.02, 0.6
 
-#: Of clients that are late, those that close at once, as nothing is left to think about.
-_CLOSES_AT_ONCE = 0.5
+#: Of clients that are late, those that close at once, as nothing is left to think about. Such clients of three
+#: laboratories, whose programs were written apart, all do; a fourth one does with 4 in 5 (rule of succession).
+_CLOSES_AT_ONCE = 0.8
 
 
 class Paths(Struct, frozen=True):

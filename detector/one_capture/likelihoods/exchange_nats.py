@@ -59,13 +59,13 @@ def exchange_nats(
     tables: TimingTables, member: Ints, kind: Ints, variation: Ints, excess_s: Floats, weight: Floats, members: int
 ) -> ExchangeNats:
     """Sums of log-likelihoods by member; `member` counts from 0 and ascends, all arrays have one length."""
-    sums = np.zeros((4, members, TimingTables.HYPOTHESES))
     bins = excess_bin(excess_s)
     if len(member) > _MANY * members:
         member, kind, variation, bins, weight = _once(member, kind, variation, bins, weight)
     is_exchange = kind < CLOSE
     by_library = is_exchange & (kind % OPENING == 0)
     parts = (by_library, is_exchange & ~by_library, kind == CLOSE, kind == CLIENT_CLOSE)
+    sums = [_zeros(members) if counted.any() else _no_sums(members) for counted in parts]
     for start in range(0, len(member), _TOGETHER):
         part = slice(start, start + _TOGETHER)
         nats = _looked_up(tables, kind[part], variation[part], bins[part]) * weight[part, None]
@@ -74,6 +74,16 @@ def exchange_nats(
             if wanted.any():
                 _add_by(table, member[part][wanted], nats[wanted])
     return ExchangeNats(*sums)
+
+
+def _zeros(members: int) -> Floats:
+    return np.zeros((members, TimingTables.HYPOTHESES))
+
+
+def _no_sums(members: int) -> Floats:
+    """Zeros for all members that take the room of one's, and cannot be written."""
+    none: Floats = np.broadcast_to(np.zeros(TimingTables.HYPOTHESES), (members, TimingTables.HYPOTHESES))
+    return none
 
 
 def _once(
