@@ -9,7 +9,9 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from detector.one_capture.columns import VantageColumns
+from detector.one_capture.classes import LEAST_SPLIT, LEAST_WHOLE
+from detector.one_capture.columns import VantageColumns, selected
+from detector.one_capture.hypotheses.alike_ports import networks_of, open_networks, with_alike_ports, without_ports
 from detector.one_capture.hypotheses.cached_answers import CacheNats, cache_nats
 from detector.one_capture.hypotheses.member_nats import MemberNats, Paths, joined_members, member_nats
 from detector.one_capture.hypotheses.posteriors import Posterior, Seen, joined, posterior
@@ -73,8 +75,30 @@ class SideJudgement(Struct, frozen=True):
 def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) -> SideJudgement:
     """Weigh everything that the captures of a vantage point show of the far hosts on this side."""
     at_client = side is GroupSide.CLIENT
+    judged = _judge(vantage, side, places(vantage.columns, at_client=at_client, table=table))
+    return _by_alike_ports(judged, vantage, table) if at_client else judged
+
+
+def _by_alike_ports(judged: SideJudgement, vantage: VantageColumns, table: NetworkTable) -> SideJudgement:
+    """The same, given what a network's ports show together where one of several is open."""
+    where, priors = judged.places, PRIORS[judged.side]
+    answered = np.bincount(where.member_group[judged.timing.member], minlength=len(where.network)) > 0
+    network = networks_of(where)
+    weighed = open_networks(judged.groups.split, answered, network, (1 - LEAST_WHOLE[judged.side], LEAST_SPLIT))
+    if not len(weighed):
+        return judged
+    of_weighed = np.flatnonzero(np.isin(network[where.group], weighed))
+    part = selected(vantage, of_weighed, np.ones(len(vantage.references), np.bool_))
+    alike = _judge(part, judged.side, places(without_ports(part.columns), at_client=True, table=table), each=False)
+    together = np.full(int(network.max()) + 1, np.nan)
+    together[weighed] = alike.groups.split
+    return replace(judged, groups=with_alike_ports(judged.groups, answered, network, together, priors.split))
+
+
+def _judge(vantage: VantageColumns, side: GroupSide, where: Places, *, each: bool = True) -> SideJudgement:
+    """Weigh these groups, and unless not `each` connection by itself, which is then as its group is."""
+    at_client = side is GroupSide.CLIENT
     far = Direction.DOWN if at_client else Direction.UP
-    where = places(vantage.columns, at_client=at_client, table=table)
     used = np.ones(len(where.member), np.bool_)
     timing = exchange_timing(vantage.exchanges, where, used, at_client=at_client)
     groups, members = len(where.network), len(where.member_group)
@@ -112,7 +136,7 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
     if not at_client:
         of_groups = _by_other_ports(of_groups, answered, where, PRIORS[side])
     shown = replace(shown, closes=no_closes())  # one close of one connection tells little
-    alone, kind = shown.weighed_alone(timing.connection, where.member)
+    alone, kind = shown.weighed_alone(timing.connection, where.member) if each else (of_groups, where.group)
     return SideJudgement(
         side, vantage.servers, where, timing, variation_s, shown.reference.round_trip_s, beside.split - beside.end,
         of_stacks, of_groups, alone, kind,

@@ -92,9 +92,11 @@ def test_order_does_not_matter(talks: list[Talk], at_client: bool, pings, random
 @settings(max_examples=40)
 @given(st.lists(TALKS, min_size=1, max_size=5), st.lists(TALKS, min_size=1, max_size=5), SIDES)
 def test_groups_know_nothing_of_each_other(talks: list[Talk], others: list[Talk], at_client: bool) -> None:
-    """But for ports of one network of clients, at the server."""
+    """But for ports of one network of clients."""
     talks, others = ([replace(talk, port=port) for talk in of] for of, port in ((talks, 80), (others, 8080)))
-    if not at_client:
+    if at_client:
+        others = [replace(talk, near="100.64.0.1") for talk in others]
+    else:
         others = [replace(talk, host=f"100.64.0.{1 + HOSTS.index(talk.host)}") for talk in others]
     alone, beside = judged(talks, at_client=at_client), judged(others + talks, at_client=at_client)
     (place,) = np.flatnonzero(beside.places.port == 80)

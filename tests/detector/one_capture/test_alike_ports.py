@@ -1,0 +1,99 @@
+"""What other ports of a network say of one at the client's side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.one_ended_simulated.__main__ import make_network
+from detector.detection import detect
+from detector.one_capture.hypotheses.alike_ports import open_networks, with_alike_ports
+from detector.one_capture.hypotheses.posteriors import Posterior
+from pepscope.results.verdicts import GroupSide, Verdict
+
+PRIOR = 0.2
+SHARES = ("split", "end", "late", "fleet", "handshakes_answered", "holding", "site")
+PROBABILITY = st.floats(0.001, 0.999)
+GROUPS = st.lists(st.tuples(PROBABILITY, st.integers(0, 2), st.booleans()), min_size=1, max_size=6)
+
+
+def posterior(split: Sequence[float]) -> Posterior:
+    """Groups that are split with these probabilities, and else late or end to end."""
+    of_split = np.asarray(split)
+    parts = {name: np.zeros(len(of_split)) for name in SHARES}
+    parts |= {"split": of_split, "late": (1 - of_split) / 4, "end": (1 - of_split) * 3 / 4}
+    return Posterior(**parts, leg_nats=np.zeros((len(of_split), 4)), member_site=np.zeros(len(of_split)))
+
+
+def raised(
+    split: Sequence[float], network: Sequence[int], together: Sequence[float], answered: Sequence[bool] = ()
+) -> np.ndarray:
+    known = np.asarray(answered or [True] * len(split))
+    return with_alike_ports(posterior(split), known, np.asarray(network), np.asarray(together), PRIOR).split
+
+
+def odds(split: np.ndarray) -> np.ndarray:
+    return np.asarray(split / (1 - split))
+
+
+@given(GROUPS, st.tuples(PROBABILITY, PROBABILITY, PROBABILITY))
+def test_other_ports_never_lower_and_raise_by_what_a_split_of_all_ports_is_likelier(drawn, together) -> None:
+    split, network, answered = (list(each) for each in zip(*drawn, strict=True))
+    given_ = posterior(split)
+    found = with_alike_ports(given_, np.asarray(answered), np.asarray(network), np.asarray(together), PRIOR)
+    assert (found.split >= given_.split - 1e-12).all()
+    most = 0.7 / 0.3 * (1 - PRIOR) / PRIOR
+    assert (odds(found.split) <= odds(given_.split) * most * 1.001).all()
+    assert np.sum([getattr(found, name) for name in SHARES], axis=0) == pytest.approx(np.ones(len(split)))
+    assert set(Posterior.__struct_fields__) == {*SHARES, "leg_nats", "member_site"}
+    for number in set(network):
+        own = [place for place, of in enumerate(network) if of == number]
+        alone = raised(
+            [split[place] for place in own], [0] * len(own), [together[number]], [answered[place] for place in own]
+        )
+        assert found.split[own] == pytest.approx(alone)
+
+
+@given(PROBABILITY, PROBABILITY)
+def test_a_port_alone_stays_as_it_is(split: float, together: float) -> None:
+    assert raised([split], [0], [together])[0] == split
+    assert raised([split, 0.99], [0, 1], [together, together])[0] == split
+    assert raised([split, 0.99], [0, 0], [together], [True, False])[0] == split
+
+
+@given(PROBABILITY, PROBABILITY)
+def test_what_is_no_surer_for_all_ports_together_raises_none(split: float, other: float) -> None:
+    """One slow host makes all its ports look split, each as much as all together."""
+    assert raised([split, other], [0, 0], [min(split, other)]) == pytest.approx([split, other])
+    assert raised([split, other], [0, 0], [np.nan]) == pytest.approx([split, other])
+
+
+def test_a_sure_split_of_another_port_decides_one_that_is_nearly_sure_and_none_that_shows_nothing() -> None:
+    nearly, nothing, sure = raised([0.9, PRIOR, 0.999], [0, 0, 0], [0.9999])
+    assert nearly > 0.985 > 0.9 > nothing > PRIOR
+    assert sure >= 0.999
+
+
+def test_networks_are_open_where_one_of_several_ports_that_answered_is() -> None:
+    split = np.asarray([0.5, 0.999, 0.5, 0.001, 0.999, 0.5, 0.999])
+    network = np.asarray([0, 0, 1, 2, 2, 3, 3])
+    answered = np.asarray([True, True, True, True, True, False, True])
+    assert open_networks(split, answered, network, (0.02, 0.985)).tolist() == [0]
+
+
+def test_a_port_that_is_nearly_sure_by_itself_is_decided_beside_the_others(tmp_path: Path) -> None:
+    """A relay behind a WLAN: one port alone stays open; the verdict in the whole capture is what is true."""
+    make_network(5101, tmp_path, 206)
+    capture = str(next(tmp_path.iterdir()) / "client.pcap.gz")
+
+    def verdict(only: str | None = None) -> Verdict:
+        groups = [each for each in detect(capture, filter=only).groups if each.side is GroupSide.CLIENT]
+        return next(each.verdict for each in groups if each.port == 443)
+
+    assert verdict("tcp port 443") is Verdict.INCONCLUSIVE
+    assert verdict() is Verdict.SPLIT_TCP
