@@ -63,6 +63,7 @@ __all__ = [
     "exchange_kinds",
     "exchanges_and_senders",
     "filled_json",
+    "filter_texts",
     "fin_leads_ns",
     "fin_offsets",
     "fingerprints",
@@ -82,6 +83,7 @@ __all__ = [
     "held_acknowledgements",
     "hop_limits",
     "is_release_build",
+    "joined_texts",
     "least_changed",
     "longest_pause_ns",
     "may_share_packets",
@@ -149,13 +151,38 @@ def filled_json(
 ) -> tuple[bytes, npt.NDArray[np.int64]]:
     """Documents one after the other: `order` says of which shape each is, of which `shapes` has the text between the
     gaps and a column a gap, with a row for each document of the shape. Columns are float64 (null where not finite),
-    int64, a list of values (bytes are JSON already), or uint32 places in such a list; `encode` writes values of other
-    types. Also returns where the documents end that `ends` counts. Raises IndexError where a column is too short."""
+    int64, a list of values (bytes are JSON already), uint32 places in such a list, or texts as a run of UTF-8 with the
+    begin and the end of each; `encode` writes values of other types. Also returns where the documents end that `ends`
+    counts. Raises IndexError where a column is too short."""
 
-def duration_texts(seconds: npt.NDArray[np.float64]) -> list[str]:
+#: Texts as a run of UTF-8 with the begin and the end of each, texts, whole numbers, or places in a list of texts.
+_GivenTexts: TypeAlias = (
+    tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]
+    | list[str]
+    | npt.NDArray[np.int64]
+    | tuple[npt.NDArray[np.uint32], list[str]]
+)
+#: Texts one behind the other, and where each ends; the first of the ends is where the first begins.
+_JoinedTexts: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
+
+def joined_texts(rows: int, pieces: list[str], columns: Sequence[_GivenTexts]) -> _JoinedTexts:
+    """Of so many rows the first piece, the text in the first column, the second piece and so on. Raises IndexError
+    where a column is too short, or there is not one piece more than columns."""
+
+def filter_texts(
+    rows: int,
+    clients: _GivenTexts,
+    servers: _GivenTexts,
+    transports: _GivenTexts,
+    frames: npt.NDArray[np.int64] | None,
+) -> _JoinedTexts:
+    """Display filters of connections between end points (`ip:port`, IPv6 in brackets); `frames` are rows of the first
+    and the last frame of each. Raises IndexError where a column is too short."""
+
+def duration_texts(seconds: npt.NDArray[np.float64]) -> _JoinedTexts:
     """Times with three digits and a unit."""
 
-def time_texts(times_ns: npt.NDArray[np.int64]) -> list[str]:
+def time_texts(times_ns: npt.NDArray[np.int64]) -> _JoinedTexts:
     """Unix times (ns) as RFC 3339 has them, in UTC and to the nanosecond."""
 
 def data_ranges(direction: int, packets: PacketColumns) -> tuple[_Ranges, _Ranges]:

@@ -11,11 +11,12 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from detector.one_capture.networks import distinct_addresses
 from pepscope.captures.capture import Capture
 from pepscope.captures.exchanges import Exchanges, RoundTripColumns
 from pepscope.captures.references import References
 from pepscope.captures.senders import Senders
-from pepscope.captures.tables.connection_frame import address_texts
+from pepscope.texts import SlicedTexts, joined
 
 #: Times that are multiples of this (ns) have been rounded.
 COARSEST_NS = 1_000_000_000
@@ -52,12 +53,21 @@ class VantageColumns(Struct, frozen=True, dict=True):
     @cached_property
     def clients(self) -> Sequence[str]:
         """The client's address of each connection."""
-        return [str(text) for text in address_texts(self.columns["client_address"])]
+        addresses, which = distinct_addresses(self.columns["client_address"])
+        return joined(len(which), ["", ""], [(which.astype(np.uint32), addresses)])
 
     @cached_property
     def servers(self) -> Sequence[str]:
         """The server's address of each connection."""
-        return [str(text) for text in address_texts(self.columns["server_address"])]
+        addresses, which = distinct_addresses(self.columns["server_address"])
+        return joined(len(which), ["", ""], [(which.astype(np.uint32), addresses)])
+
+    def end_points(self, end: str) -> SlicedTexts:
+        """The `client` or the `server` of each connection as `ip:port`, IPv6 in brackets."""
+        addresses, which = distinct_addresses(self.columns[f"{end}_address"])
+        bracketed = [f"[{address}]" if ":" in address else address for address in addresses]
+        ports = self.columns[f"{end}_port"].astype(np.int64)
+        return joined(len(which), ["", ":", ""], [(which.astype(np.uint32), bracketed), ports])
 
 
 def vantage_columns(captures: Sequence[Capture]) -> VantageColumns:

@@ -15,7 +15,6 @@ from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.members import Ints
 from detector.one_capture.reasons.evidence import exchange_evidence_columns
 from detector.one_capture.reasons.sentences import NO_PATH, at_odds, leg_too_short, reason
-from pepscope.captures.connections import endpoints
 from pepscope.results.evidence.columns import EvidenceColumns, columns_of
 from pepscope.results.evidence.growing import Repeated
 from pepscope.results.pair_table import PairTable
@@ -47,31 +46,22 @@ def pair_table(
 ) -> tuple[PairTable, set[int]]:
     """The verdicts on all connections, and the places of those whose reason names their group already."""
     judged = _judged(sides, len(vantage.capture))
-    columns, table = vantage.columns, PairTable()
-    clients, servers = (
-        endpoints(addresses, columns[port].tolist())
-        for addresses, port in ((vantage.clients, "client_port"), (vantage.servers, "server_port"))
-    )
+    columns, table, every = vantage.columns, PairTable(), len(vantage.capture)
+    clients, servers = vantage.end_points("client"), vantage.end_points("server")
     duration_s = (columns["last_time_ns"] - columns["first_time_ns"]) / 1e9
     paths = [capture.path for capture in vantage.captures]
     is_one = len(paths) == 1
-    for rows in _parts(len(clients)):
-        parts = [
-            exchange_evidence_columns(
-                side.side, side.connections.figure_columns(rows), side.connections.explanations[rows]
-            )
-            for side in sides
-        ]
-        evidence = [part for of_side in parts for part in of_side]
-        part = judged.of(rows)
+    # What further methods find is packed block by block, before they examine the next one.
+    for rows in _parts(slice(0, every), every if further_evidence is None else _TOGETHER):
+        blocks = _exchange_evidence(sides, rows)
+        part, count = judged.of(rows), rows.stop - rows.start
         if further_evidence is not None:
-            evidence = part.weighed(evidence, further_evidence, rows.start, least_probability)
-        count = rows.stop - rows.start
+            blocks = [(count, part.weighed(blocks[0][1], further_evidence, rows.start, least_probability))]
         item = np.zeros(count, np.int64)
         item[list(part.reasons)] = OWN
         captures = Repeated(paths[0], count) if is_one else [paths[place] for place in vantage.capture[rows].tolist()]
         seen = VantageRows(captures, clients[rows], servers[rows], Repeated("tcp", count))
-        table.append_rows(
+        table.append_blocks(
             PairRows(
                 (seen, VantageRows.nowhere(count)),
                 _VERDICTS,
@@ -88,13 +78,28 @@ def pair_table(
                 Repeated("", count),
                 StretchRows.unknown(count),
             ),
-            evidence,
+            blocks,
         )
     return table, judged.told
 
 
-def _parts(count: int) -> Iterator[slice]:
-    return (slice(first, min(first + _TOGETHER, count)) for first in range(0, count, _TOGETHER))
+def _exchange_evidence(sides: Sequence[JudgedSide], rows: slice) -> list[tuple[int, list[EvidenceColumns]]]:
+    """What exchanges show of connections, in blocks of so many."""
+    parts = [
+        exchange_evidence_columns(side.side, side.connections.figure_columns(rows), side.connections.explanations[rows])
+        for side in sides
+    ]
+    of_sides = [part for of_side in parts for part in of_side]
+    blocks = []
+    for block in _parts(slice(0, rows.stop - rows.start), _TOGETHER):
+        inside = [part.between(block.start, block.stop) for part in of_sides]
+        blocks.append((block.stop - block.start, [part for part in inside if len(part)]))
+    return blocks
+
+
+def _parts(rows: slice, together: int) -> Iterator[slice]:
+    starts = range(rows.start, rows.stop, max(together, 1))
+    return (slice(first, min(first + together, rows.stop)) for first in starts)
 
 
 class _Judged(Struct, frozen=True):

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pepscope._core import time_texts
 from pepscope.errors import UsageError
 from pepscope.extras import needed
 from pepscope.results.arrow import number_array, text_array
 from pepscope.results.encoding.detections import group_document, host_document
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED, UNKNOWN_TIME, VantageColumns
+from pepscope.texts import times
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +97,7 @@ def _columns(result: DetectionResult, table: PairTable, places: slice) -> Iterat
 
 
 def _started(times_ns: npt.NDArray[np.int64]) -> list[str | None]:
-    texts: list[str | None] = [*time_texts(times_ns)]
+    texts: list[str | None] = [*times(times_ns)]
     for place in np.flatnonzero(times_ns == UNKNOWN_TIME).tolist():
         texts[place] = None
     return texts

@@ -57,6 +57,10 @@ class PairTable(Sequence[PairResult]):
 
     def append_rows(self, rows: PairRows, evidence: Sequence[EvidenceColumns]) -> int:
         """Add pairs that are columns, as their evidence is, and return the place of the first."""
+        return self.append_blocks(rows, [(len(rows), evidence)])
+
+    def append_blocks(self, rows: PairRows, blocks: Iterable[tuple[int, Sequence[EvidenceColumns]]]) -> int:
+        """The same with evidence in blocks, of so many pairs each, which are packed and read one by one."""
         columns, first, count = self.columns, len(self), len(rows)
         for vantage, seen in zip(columns.vantages, rows.vantages, strict=True):
             vantage.append_rows(seen)
@@ -76,7 +80,8 @@ class PairTable(Sequence[PairResult]):
             sizes.frombytes(np.asarray(numbers, np.int64).tobytes())
         columns.pairing_ground.append_each(rows.pairing_ground)
         columns.stretch.append_rows(rows.stretch)
-        columns.evidence.append_columns(count, evidence)
+        for together, evidence in blocks:
+            columns.evidence.append_columns(together, evidence)
         return first
 
     def _append(self, pair: PairResult) -> int:

@@ -91,3 +91,19 @@ def test_evidence_in_arrays_reads_as_evidence(figures: list[float]) -> None:
     if figures:
         _, (part,) = table.parts(0, as_arrays=True)
         assert part.form.said(len(figures), part.columns)[0] == [*summaries.values()]
+
+
+@given(FIGURES, st.integers(1, 4))
+def test_evidence_in_blocks_reads_as_in_one(figures: list[float], together: int) -> None:
+    took_s, rows = np.asarray(figures, np.float64), np.arange(len(figures))[::2]
+    of_rows = took_s[rows]
+    columns = EvidenceColumns(FORM, rows, of_rows, (of_rows, rows, of_rows))
+    whole, blocks = EvidenceTable(), EvidenceTable()
+    whole.append_columns(len(figures), [columns])
+    for first in range(0, len(figures), together):
+        last = min(first + together, len(figures))
+        blocks.append_columns(last - first, [columns.between(first, last)])
+    for row in range(len(figures)):
+        one, other = whole[row], blocks[row]
+        assert len(one) == len(other) == (row + 1) % 2
+        assert repr(one) == repr(other)

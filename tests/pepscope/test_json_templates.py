@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pepscope._core import duration_texts, time_texts
 from pepscope.results.encoding.templates import VALUE, Column, Layout, Template, encoded, filled, listed
+from pepscope.texts import durations, times
 
 TEXTS = st.text(st.characters(codec=None))  # surrogates among them
 VALUES = st.one_of(
@@ -83,7 +83,7 @@ def duration(seconds: float) -> str:
 @given(st.lists(st.floats() | st.floats(-5, 5) | st.integers(-9999, 9999).map(lambda eighths: eighths / 8)))
 @example([0.125, 2.5, 100.5, 101.5, -0.0, 0.0001, math.inf, -math.inf])
 def test_durations_are_rounded_as_python_rounds(seconds: list[float]) -> None:
-    assert duration_texts(np.asarray(seconds, np.float64)) == [duration(each) for each in seconds]
+    assert [*durations(np.asarray(seconds, np.float64))] == [duration(each) for each in seconds]
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)))
@@ -93,7 +93,7 @@ def test_times_are_those_of_the_calendar(times_ns: list[int]) -> None:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
         return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest_ns:09d}Z"
 
-    assert time_texts(np.asarray(times_ns, np.int64)) == [text(each) for each in times_ns]
+    assert [*times(np.asarray(times_ns, np.int64))] == [text(each) for each in times_ns]
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

@@ -7,6 +7,7 @@ mod pairs;
 mod record;
 mod simulation;
 mod templates;
+mod texts;
 
 use pyo3::prelude::*;
 
@@ -83,7 +84,9 @@ mod _core {
     #[pymodule_export]
     use crate::simulation::sliding_mode::SlidingMode;
     #[pymodule_export]
-    use crate::templates::{duration_texts, filled_json, time_texts};
+    use crate::templates::filled_json;
+    #[pymodule_export]
+    use crate::texts::{duration_texts, filter_texts, joined_texts, time_texts};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

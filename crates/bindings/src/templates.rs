@@ -1,11 +1,14 @@
-//! JSON documents that are filled in from columns, and columns as texts.
+//! JSON documents that are filled in from columns.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pepscope_text::json;
 use pepscope_text::template::{Columns, Shape};
-use pepscope_text::{json, sentence};
+use pepscope_text::texts::TextColumn;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString};
+
+use crate::texts::Slices;
 
 /// What fills a gap, a value a row.
 #[derive(FromPyObject)]
@@ -15,6 +18,7 @@ enum Column<'py> {
     /// Places in a list.
     Coded(PyReadonlyArray1<'py, u32>, Bound<'py, PyList>),
     Values(Bound<'py, PyList>),
+    Texts(Slices<'py>),
 }
 
 /// A column as its values lie in memory.
@@ -22,16 +26,34 @@ enum Values<'a, 'py> {
     Floats(&'a [f64]),
     Integers(&'a [i64]),
     Coded(&'a [u32], &'a Bound<'py, PyList>),
+    /// Places among values that are JSON already.
+    Written(&'a [u32], Vec<Vec<u8>>),
     Others(&'a Bound<'py, PyList>),
+    Texts(TextColumn<'a>),
 }
 
 impl<'py> Column<'py> {
-    fn values(&self) -> PyResult<Values<'_, 'py>> {
+    fn values(&self, encode: &Bound<'py, PyAny>) -> PyResult<Values<'_, 'py>> {
         Ok(match self {
             Column::Floats(values) => Values::Floats(values.as_slice()?),
             Column::Integers(values) => Values::Integers(values.as_slice()?),
-            Column::Coded(codes, values) => Values::Coded(codes.as_slice()?, values),
+            Column::Coded(codes, values) => {
+                let codes = codes.as_slice()?;
+                if values.len() > codes.len() {
+                    return Ok(Values::Coded(codes, values));
+                }
+                let written = values.iter().map(|value| {
+                    let mut text = Vec::new();
+                    write_value(&mut text, &value, encode).map(|()| text)
+                });
+                Values::Written(codes, written.collect::<PyResult<_>>()?)
+            }
             Column::Values(values) => Values::Others(values),
+            Column::Texts((content, begins, ends)) => Values::Texts(TextColumn::Sliced {
+                content: content.as_slice()?,
+                begins: begins.as_slice()?,
+                ends: ends.as_slice()?,
+            }),
         })
     }
 }
@@ -52,36 +74,39 @@ impl Columns for Filling<'_, '_> {
             Values::Integers(values) => json::integer(out, *values.get(row).ok_or_else(short)?),
             Values::Coded(codes, values) => {
                 let code = *codes.get(row).ok_or_else(short)?;
-                self.write_value(out, &values.get_item(code as usize)?)?;
+                write_value(out, &values.get_item(code as usize)?, self.encode)?;
             }
-            Values::Others(values) => self.write_value(out, &values.get_item(row)?)?,
+            Values::Written(codes, values) => {
+                let code = *codes.get(row).ok_or_else(short)?;
+                out.extend_from_slice(values.get(code as usize).ok_or_else(short)?);
+            }
+            Values::Others(values) => write_value(out, &values.get_item(row)?, self.encode)?,
+            Values::Texts(texts) => json::text(out, &texts.of(row).ok_or_else(short)?),
         }
         Ok(())
     }
 }
 
-impl Filling<'_, '_> {
-    fn write_value(&self, out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        if let Ok(text) = value.cast::<PyString>() {
-            match text.to_cow() {
-                Ok(unicode) => json::text(out, unicode.as_bytes()),
-                Err(_) => out.extend_from_slice(self.encode.call1((value,))?.cast::<PyBytes>()?.as_bytes()),
-            }
-        } else if let Ok(ready) = value.cast::<PyBytes>() {
-            out.extend_from_slice(ready.as_bytes());
-        } else if value.is_none() {
-            out.extend_from_slice(b"null");
-        } else if let Ok(truth) = value.cast::<PyBool>() {
-            json::boolean(out, truth.is_true());
-        } else if let Ok(number) = value.cast::<PyFloat>() {
-            json::float(out, number.value());
-        } else if let (true, Ok(number)) = (value.is_instance_of::<PyInt>(), value.extract::<i64>()) {
-            json::integer(out, number);
-        } else {
-            out.extend_from_slice(self.encode.call1((value,))?.cast::<PyBytes>()?.as_bytes());
+fn write_value(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, encode: &Bound<'_, PyAny>) -> PyResult<()> {
+    if let Ok(text) = value.cast::<PyString>() {
+        match text.to_cow() {
+            Ok(unicode) => json::text(out, unicode.as_bytes()),
+            Err(_) => out.extend_from_slice(encode.call1((value,))?.cast::<PyBytes>()?.as_bytes()),
         }
-        Ok(())
+    } else if let Ok(ready) = value.cast::<PyBytes>() {
+        out.extend_from_slice(ready.as_bytes());
+    } else if value.is_none() {
+        out.extend_from_slice(b"null");
+    } else if let Ok(truth) = value.cast::<PyBool>() {
+        json::boolean(out, truth.is_true());
+    } else if let Ok(number) = value.cast::<PyFloat>() {
+        json::float(out, number.value());
+    } else if let (true, Ok(number)) = (value.is_instance_of::<PyInt>(), value.extract::<i64>()) {
+        json::integer(out, number);
+    } else {
+        out.extend_from_slice(encode.call1((value,))?.cast::<PyBytes>()?.as_bytes());
     }
+    Ok(())
 }
 
 /// The pieces of text and the columns of a shape.
@@ -105,7 +130,7 @@ pub(crate) fn filled_json<'py>(
         .collect::<PyResult<_>>()?;
     let mut filled = Vec::new();
     for (columns, pieces) in columns.iter().zip(&pieces) {
-        let columns = columns.iter().map(Column::values).collect::<PyResult<_>>()?;
+        let columns = columns.iter().map(|column| column.values(&encode)).collect::<PyResult<_>>()?;
         filled.push(Shape::new(pieces, Filling { columns, encode: &encode }));
     }
     let (order, ends) = (order.as_slice()?, ends.as_slice()?);
@@ -121,16 +146,4 @@ pub(crate) fn filled_json<'py>(
         places.push(out.len() as i64);
     }
     Ok((PyBytes::new(py, &out), places.into_pyarray(py)))
-}
-
-/// Times in seconds as sentences state them.
-#[pyfunction]
-pub(crate) fn duration_texts(seconds: PyReadonlyArray1<'_, f64>) -> PyResult<Vec<String>> {
-    Ok(seconds.as_slice()?.iter().map(|&seconds| sentence::duration(seconds)).collect())
-}
-
-/// Unix times (ns) as RFC 3339 has them.
-#[pyfunction]
-pub(crate) fn time_texts(times_ns: PyReadonlyArray1<'_, i64>) -> PyResult<Vec<String>> {
-    Ok(times_ns.as_slice()?.iter().map(|&time_ns| sentence::time(time_ns)).collect())
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +35,9 @@ from detector.one_capture.reasons.sentences import (
 )
 from pepscope.results.distinct import distinct
 from pepscope.results.evidence.columns import EvidenceColumns, Form, Words, rounded
+from pepscope.results.evidence.growing import Repeated
 from pepscope.results.verdicts import Evidence, GroupSide
+from pepscope.texts import gathered
 
 if TYPE_CHECKING:
     from detector.one_capture.side_judgement import SideJudgement
@@ -110,16 +112,18 @@ def _pool_words(numbers: Mapping[str, Any]) -> Words:
     return _words(PoolFigures(_SIDES[side], *values), Explanation(explanation))
 
 
-def _pool_sentences(numbers: Mapping[str, Any]) -> tuple[list[str], list[tuple[str, ...]]]:
+def _pool_sentences(numbers: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[tuple[str, ...]]]:
     side, *columns, explanation = [np.asarray(numbers[name]) for name in _POOL]
     figures = dict(zip(PoolFigures.__struct_fields__[1:], columns, strict=True))
-    said = [""] * len(explanation)
+    said = []
     for code in distinct(side):
         rows = np.flatnonzero(side == code)
         texts = reasons(_SIDES[code], {name: column[rows] for name, column in figures.items()}, explanation[rows])
-        for row, text in zip(rows.tolist(), texts, strict=True):
-            said[row] = text
-    return said, [_CAVEATS if exchanges else () for exchanges in figures["exchanges"].tolist()]
+        said.append((rows, texts))
+    texts, exchanges = gathered(said, np.arange(len(explanation))), figures["exchanges"]
+    if exchanges.all():
+        return texts, Repeated(_CAVEATS, len(exchanges))
+    return texts, [_CAVEATS if each else () for each in exchanges.tolist()]
 
 
 def _words(figures: PoolFigures, explanation: Explanation) -> Words:

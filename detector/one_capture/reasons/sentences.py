@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,10 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from detector.one_capture.classes import LEAST_SPLIT, LEAST_WHOLE, Explanation
-from detector.one_capture.members import Ints
-from pepscope._core import duration_texts
+from detector.one_capture.members import Ints, numbered
 from pepscope.results.distinct import distinct
 from pepscope.results.verdicts import GroupSide
+from pepscope.texts import GivenTexts, SlicedTexts, durations, gathered, joined
 
 Columns = Mapping[str, npt.NDArray[Any]]
 
@@ -71,9 +70,9 @@ def reason(figures: PoolFigures, explanation: Explanation) -> str:
     return _undecided(figures, explanation) if writer is None else writer(figures)
 
 
-def reasons(side: GroupSide, figures: Columns, explanation: Ints) -> list[str]:
+def reasons(side: GroupSide, figures: Columns, explanation: Ints) -> SlicedTexts:
     """What `reason` says of many pools; `figures` are the fields of `PoolFigures` behind the side."""
-    said = [""] * len(explanation)
+    said = []
     kind = np.where(figures["exchanges"] == 0, _NOT_TIMED, explanation)
     for code in distinct(kind):
         rows = np.flatnonzero(kind == code)
@@ -82,12 +81,11 @@ def reasons(side: GroupSide, figures: Columns, explanation: Ints) -> list[str]:
         if many is None:
             pools = zip(*(column.tolist() for column in of_rows.values()), strict=True)
             of_code = zip(pools, explanation[rows].tolist(), strict=True)
-            texts = [reason(PoolFigures(side, *pool), Explanation(each)) for pool, each in of_code]
+            texts = SlicedTexts.of([reason(PoolFigures(side, *pool), Explanation(each)) for pool, each in of_code])
         else:
             texts = many(side, of_rows)
-        for row, text in zip(rows.tolist(), texts, strict=True):
-            said[row] = text
-    return said
+        said.append((rows, texts))
+    return gathered(said, np.arange(len(explanation)))
 
 
 #: Stands for the explanation of pools without an exchange.
@@ -139,15 +137,18 @@ def _end_to_end(figures: PoolFigures) -> str:
     return _ends_to_end(figures.side, _one(figures))[0]
 
 
-def _ends_to_end(side: GroupSide, figures: Columns) -> list[str]:
-    within = duration_texts(np.maximum(figures["least_fast_s"], 0.0))
-    near = duration_texts(figures["near_s"])
-    near = ["" if unknown else f" of {text}" for text, unknown in zip(near, np.isnan(figures["near_s"]), strict=True)]
-    return [
-        f"{extent}: the {far} answered within {fast} of the transport's round trip{away}, as nothing can behind a "
-        f"longer hidden leg ({_HELD_BACK})."
-        for extent, far, fast, away in zip(_extents(figures), _fars(side, figures), within, near, strict=True)
-    ]
+def _ends_to_end(side: GroupSide, figures: Columns) -> SlicedTexts:
+    within, is_near = durations(np.maximum(figures["least_fast_s"], 0.0)), ~np.isnan(figures["near_s"])
+    of, count = (is_near.astype(np.uint32), ["", " of "]), len(is_near)
+    near = gathered([(np.flatnonzero(is_near), durations(figures["near_s"][is_near]))], _places(is_near))
+    behind = f", as nothing can behind a longer hidden leg ({_HELD_BACK})."
+    pieces = ["", ": the ", " answered within ", " of the transport's round trip", "", behind]
+    return joined(count, pieces, [_extents(figures), _fars(side, figures), within, of, near])
+
+
+def _places(is_there: npt.NDArray[np.bool_]) -> Ints:
+    """Its own place of each row of which something is there, and -1 of the others."""
+    return np.where(is_there, np.arange(len(is_there)), -1)
 
 
 def _answered(figures: PoolFigures) -> str:
@@ -169,17 +170,17 @@ def _undecided(figures: PoolFigures, explanation: Explanation) -> str:
     )
 
 
-def _undecided_ones(side: GroupSide, figures: Columns) -> list[str]:
-    later = duration_texts(np.maximum(figures["fast_excess_s"], 0.0))
+def _undecided_ones(side: GroupSide, figures: Columns) -> SlicedTexts:
+    later = durations(np.maximum(figures["fast_excess_s"], 0.0))
     rides = np.isnan(figures["plain_s"]) & (side is GroupSide.CLIENT)
-    weighed = [_weighed(side, *each) for each in zip(figures["split"].tolist(), rides.tolist(), strict=True)]
+    kind, first = numbered([figures["split"], rides])  # many connections show the same
+    of_kind = zip(figures["split"][first].tolist(), rides[first].tolist(), strict=True)
+    weighed = kind.astype(np.uint32), [_weighed(side, *each) for each in of_kind]
     # What settles it depends on whether there is a reference.
-    settled = [_wanted(side, Explanation.UNDECIDED, has_reference=known).capitalize() for known in (False, True)]
-    settle = [settled[known] for known in (~np.isnan(figures["reference_s"])).tolist()]
-    return [
-        f"{extent}: the fastest answers come {late} later than the transport's round trip. {share} {wanted}"
-        for extent, late, share, wanted in zip(_extents(figures), later, weighed, settle, strict=True)
-    ]
+    wanted = [_wanted(side, Explanation.UNDECIDED, has_reference=known).capitalize() for known in (False, True)]
+    settled = (~np.isnan(figures["reference_s"])).astype(np.uint32), wanted
+    pieces = ["", ": the fastest answers come ", " later than the transport's round trip. ", " ", ""]
+    return joined(len(kind), pieces, [_extents(figures), later, weighed, settled])
 
 
 def _weighed(side: GroupSide, split: float, rides: bool) -> str:
@@ -250,11 +251,12 @@ def _extent(figures: PoolFigures) -> str:
     return _extent_of(figures.exchanges, figures.connections)
 
 
-def _extents(figures: Columns) -> list[str]:
-    return [*map(_extent_of, figures["exchanges"].tolist(), figures["connections"].tolist())]
+def _extents(figures: Columns) -> GivenTexts:
+    kind, first = numbered([figures["exchanges"], figures["connections"]])
+    of_kind = zip(figures["exchanges"][first].tolist(), figures["connections"][first].tolist(), strict=True)
+    return kind.astype(np.uint32), [_extent_of(*each) for each in of_kind]
 
 
-@lru_cache(maxsize=1024)
 def _extent_of(exchanges: int, connections: int) -> str:
     some = counted(exchanges, "exchange")
     return (some if connections == 1 else f"{some} in {counted(connections, 'connection')}").capitalize()
@@ -265,9 +267,8 @@ def _far(figures: PoolFigures) -> str:
     return one if figures.hosts == 1 else several
 
 
-def _fars(side: GroupSide, figures: Columns) -> list[str]:
-    one, several = _FAR[side]
-    return [one if hosts == 1 else several for hosts in figures["hosts"].tolist()]
+def _fars(side: GroupSide, figures: Columns) -> GivenTexts:
+    return (figures["hosts"] != 1).astype(np.uint32), [*_FAR[side]]
 
 
 def counted(count: int, noun: str) -> str:
@@ -277,7 +278,7 @@ def counted(count: int, noun: str) -> str:
 
 def duration(seconds: float) -> str:
     """A time with three digits and a unit."""
-    (text,) = duration_texts(np.asarray([seconds], np.float64))
+    (text,) = durations(np.asarray([seconds], np.float64))
     return text
 
 

@@ -6,12 +6,18 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import repeat
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from pepscope.captures.opening.capture_files import STANDARD_INPUT
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from pepscope.texts import GivenTexts, SlicedTexts
 
 #: What unpacks the compressed files that tshark does not read, by the end of their names.
 _UNPACKED_BY = {".xz": "xz", ".bz2": "bzip2"}
@@ -52,31 +58,20 @@ def connection_filter(client: str, server: str, transport: str, frames: tuple[in
 
     `frames` are its first and its last frame: between them no other connection of the file has the same end points.
     """
-    return connection_filters([client], [server], [transport], [frames])[0]
+    import numpy as np
+
+    span = None if frames is None else np.array([frames], np.int64)
+    return connection_filters([client], [server], [transport], span)[0]
 
 
 def connection_filters(
-    clients: Iterable[str],
-    servers: Iterable[str],
-    transports: Iterable[str],
-    frames: Iterable[tuple[int, int] | None],
-) -> list[str]:
-    """The display filters of many connections, each as `connection_filter` gives it."""
-    ends = (map(str.rpartition, each, repeat(":")) for each in (clients, servers))
-    filters = []
-    for (one, _, first), (other, _, second), transport, span in zip(*ends, transports, frames, strict=True):
-        address, quoting = "ip.addr", "icmp"
-        if one[:1] == "[":
-            address, quoting = "ipv6.addr", "icmpv6"
-            one, other = one.strip("[]"), other.strip("[]")
-        from_port, to_port = ("srcport", "dstport") if first == second else ("port", "port")
-        # ICMP errors quote the headers of other packets.
-        text = (
-            f"{address} == {one} && {address} == {other} && {transport}.{from_port} == {first} && "
-            f"{transport}.{to_port} == {second} && !{quoting}"
-        )
-        filters.append(text if span is None else f"{text} && frame.number in {{{span[0]}..{span[1]}}}")
-    return filters
+    clients: GivenTexts, servers: GivenTexts, transports: GivenTexts, frames: npt.NDArray[np.int64] | None
+) -> SlicedTexts:
+    """The display filters of many connections, each as `connection_filter` gives it; `frames` is None, or has a row of
+    two for each."""
+    from pepscope.texts import filters
+
+    return filters(clients, servers, transports, frames)
 
 
 def locator(capture: str, display_filter: str) -> Locator:

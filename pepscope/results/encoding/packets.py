@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from pepscope._core import time_texts
 from pepscope.captures.files.named_packets import EvidencePacket, Locator, locators
 from pepscope.captures.provenance import time_text
 from pepscope.results.encoding.pieces import UNNAMED
 from pepscope.results.encoding.templates import VALUE, Column, Layout, Template
+from pepscope.texts import times
 
 
 def packets_document(packets: Sequence[EvidencePacket] | None) -> dict[str, Any]:
@@ -83,11 +83,10 @@ def _columns(named: Sequence[Sequence[EvidencePacket]], found: Sequence[Sequence
     """What fills the gaps of findings with as many packets in as many captures."""
     columns: list[Column] = []
     for packets in zip(*named, strict=True):
-        times = time_texts(np.array([packet.time_ns for packet in packets], np.int64))
         columns += [
             [packet.capture for packet in packets],
             [packet.frame for packet in packets],
-            times,
+            times(np.array([packet.time_ns for packet in packets], np.int64)),
             [packet.shows for packet in packets],
         ]
     for locations in zip(*found, strict=True):

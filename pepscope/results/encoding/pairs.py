@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pepscope._core import time_texts
 from pepscope.captures.files.named_packets import connection_filters
 from pepscope.results.distinct import distinct
 from pepscope.results.encoding.packets import PacketTexts, packets_document
@@ -22,6 +21,7 @@ from pepscope.results.evidence.reading import EvidenceReader
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED, OWN, UNKNOWN_TIME
 from pepscope.results.pairs.stretch import NO_STRETCH, STRETCH
+from pepscope.texts import SlicedTexts, gathered, times
 
 #: Pairs that are written at once: some hundred kilobytes.
 _BATCH = 64
@@ -105,35 +105,46 @@ def _columns(
         captures = vantage.capture.of(rows)
         if captures[0] is None:
             continue
-        clients, servers, transports = vantage.client.of(rows), vantage.server.of(rows), vantage.transport.of(rows)
-        spans: list[tuple[int, int] | None] = [None] * len(rows)
+        clients, servers, transports = vantage.client.sliced(rows), vantage.server.sliced(rows), vantage.transport
+        frames: Int64Array | None = None
         if next(has_frames):
             known = [named.frames[name] for named, name in zip(packets, captures, strict=True) if named and name]
-            spans = [*known]
-        found += [vantage.capture.coded(rows), clients, servers, vantage.transport.coded(rows)]
-        found += [[span[end] for span in spans if span is not None] for end in (0, 1) if spans[0] is not None]
-        found.append(connection_filters(clients, servers, transports, spans))
+            frames = np.array(known, np.int64)
+        found += [vantage.capture.coded(rows), clients, servers, transports.coded(rows)]
+        found += [] if frames is None else [np.ascontiguousarray(frame) for frame in frames.T]
+        found.append(connection_filters(clients, servers, transports.coded(rows), frames))
     for shares in (np.asarray(column)[rows] for column in columns.probability):
         found.append(np.where(np.isnan(shares), 0.0, shares))
     found[-len(JUDGED) : -len(JUDGED)] = [columns.verdict.coded(rows), columns.mechanism.coded(rows)]
     found += [
         columns.reasons_with(rows, leading),
         np.asarray(columns.pairing_confidence)[rows],
-        [ground or None for ground in columns.pairing_ground.of(rows)],
+        _coded_or_none(*columns.pairing_ground.coded(rows)),
     ]
     if shape.has_stretch:
         found += columns.stretch.of(rows)
     started_ns = np.asarray(columns.started_ns)[rows]
-    started: list[str | None] = [*time_texts(started_ns)]
-    for place in np.flatnonzero(started_ns == UNKNOWN_TIME).tolist():
-        started[place] = None
+    unknown, started = np.flatnonzero(started_ns == UNKNOWN_TIME), times(started_ns)
     return [
         *found,
         np.asarray(columns.packets)[rows],
         *(np.asarray(sizes)[rows] for sizes in columns.payload_bytes),
-        started,
+        _without(started, unknown) if len(unknown) else started,
         np.asarray(columns.duration_s)[rows],
     ]
+
+
+def _without(texts: SlicedTexts, places: Int64Array) -> list[str | None]:
+    """The texts, but None at some places."""
+    values: list[str | None] = [*texts]
+    for place in places.tolist():
+        values[place] = None
+    return values
+
+
+def _coded_or_none(codes: npt.NDArray[np.uint32], values: list[str]) -> Column:
+    """Places in a list, with None in place of an empty text."""
+    return codes, [value or None for value in values]
 
 
 class PairDocuments:
@@ -224,25 +235,22 @@ class PairTexts:
         packets = table.packets_of_rows(rows)
         shapes: list[tuple[Template, Sequence[Column]]] = [(each, []) for each in self._around]
         piece_shapes = np.zeros(int(ends[-1]), np.uint32)
-        said: list[str] = [""] * int(ends[-1])
+        said: list[tuple[Int64Array, SlicedTexts]] = []
         named = self._named(packets, ends)
         for part in parts:
             summaries, caveats = part.form.said(len(part.places), part.columns)
-            places = part.places.tolist()
-            for place, summary in zip(places, summaries, strict=True):
-                said[place] = summary
-            of_part = {at: named[place] for at, place in enumerate(places) if place in named} if named else {}
+            said.append((part.places, SlicedTexts.of(summaries)))
+            places = part.places.tolist() if named else []
+            of_part = {at: named[place] for at, place in enumerate(places) if place in named}
             piece_shapes[part.places] = len(shapes)
-            shapes.append(self._pieces.shape(part, summaries, caveats, of_part))
+            shapes.append(self._pieces.shape(part, said[-1][1], caveats, of_part))
         items = np.asarray(table.columns.reason_item)[rows]
-        leading = [
-            "" if item == OWN else said[at] for item, at in zip(items, (ends[:-1] + items).tolist(), strict=True)
-        ]
+        leading = gathered(said, np.where(items == OWN, -1, ends[:-1] + items))
         head_shapes = np.zeros(len(rows), np.uint32)
         for shape, chosen in _shapes(table, rows, packets, are_lines=self._are_lines).items():
             head_shapes[chosen] = len(shapes)
             columns = _columns(
-                table, rows[chosen], shape, [leading[place] for place in chosen.tolist()],
+                table, rows[chosen], shape, leading.at(chosen),
                 [packets.get(place) for place in chosen.tolist()] if packets else [],
                 [] if self._place_of_row is None else self._place_of_row[rows[chosen]].tolist(),
             )  # fmt: skip

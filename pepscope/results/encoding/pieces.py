@@ -9,6 +9,7 @@ import numpy as np
 
 from pepscope.results.encoding.templates import VALUE, Column, Layout, Template, as_columns
 from pepscope.results.evidence.columns import Form
+from pepscope.results.evidence.growing import Repeated
 from pepscope.results.evidence.table import Part
 
 #: Members of a piece of evidence that name packets, where none were looked for.
@@ -51,7 +52,7 @@ def piece_columns(
     filled = numbers.filled(as_columns(form.figures(columns)), count)
     texts = [each.decode("utf-8", "surrogatepass") for each in filled]
     together = [joined[tuple(each)] for each in caveats]
-    return form.method, form.outcome.value, str(form.finding), strengths, summaries, texts, together
+    return form.method, form.outcome.value, str(form.finding), strengths, [*summaries], texts, together
 
 
 class PieceTexts:
@@ -69,11 +70,10 @@ class PieceTexts:
     ) -> tuple[Template, list[Column]]:
         """Pieces of evidence of one form as template and columns; `named` are `members` of those that name packets."""
         count = len(part.places)
-        members = [self._unnamed] * count
-        for place, text in named.items():
-            members[place] = text
-        texts = {each: self._list(each) for each in {*map(tuple, caveats)}}
-        lists = [texts[tuple(each)] for each in caveats]
+        codes = np.zeros(count, np.uint32)
+        codes[[*named]] = np.arange(1, len(named) + 1)
+        members = codes, [self._unnamed, *named.values()]
+        lists = self._lists(caveats)
         figures = as_columns([summaries, *part.form.figures(part.columns)])
         return self._template(part.form), [np.asarray(part.strengths, np.float64), *figures, lists, members]
 
@@ -83,6 +83,13 @@ class PieceTexts:
             pieces = Template(_piece(form, lambda: VALUE), self._layout, self._level, end=closing).pieces
             self._templates[id(form)] = form, Template.of_text(*pieces, b"")
         return self._templates[id(form)][1]
+
+    def _lists(self, caveats: Sequence[Sequence[str]]) -> Column:
+        """The lists of caveats of some pieces as text."""
+        if isinstance(caveats, Repeated):
+            return np.zeros(len(caveats), np.uint32), [self._list(tuple(caveats.value))]
+        texts = {each: self._list(each) for each in {*map(tuple, caveats)}}
+        return [texts[tuple(each)] for each in caveats]
 
     def _list(self, caveats: tuple[str, ...]) -> bytes:
         text = self._caveats.get(caveats)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from pepscope._core import filled_json
 from pepscope.results.evidence.table import plain_number
+from pepscope.texts import SlicedTexts
 
 #: Stands for a value in the document that a template is made of. As the whole of a text it occurs in no result.
 VALUE = "\x00"
@@ -49,7 +50,7 @@ class Layout:
 
 #: The values of a gap, one a document: numbers, a list of values of which bytes are JSON already, or places in such a
 #: list.
-Column = npt.NDArray[Any] | list[Any] | tuple[npt.NDArray[np.uint32], list[Any]]
+Column = npt.NDArray[Any] | list[Any] | tuple[npt.NDArray[np.uint32], list[Any]] | SlicedTexts
 
 
 class Template:
@@ -77,12 +78,17 @@ def filled(
 ) -> tuple[bytes, npt.NDArray[np.int64]]:
     """Texts of several templates one after the other: `order` says which of `parts` comes next. Also returns where the
     text of the first so many ends, for each of `ends`."""
-    return filled_json(order, ends, [(template.pieces, columns) for template, columns in parts], encoded)
+    shapes = [(template.pieces, [_given(each) for each in columns]) for template, columns in parts]
+    return filled_json(order, ends, shapes, encoded)
+
+
+def _given(column: Column) -> Any:
+    return column.slices if isinstance(column, SlicedTexts) else column
 
 
 def as_columns(values: Sequence[Sequence[Any]]) -> list[Column]:
     """Arrays, lists and what else holds values as columns."""
-    return [each if isinstance(each, np.ndarray | list) else list(each) for each in values]
+    return [each if isinstance(each, np.ndarray | list | SlicedTexts) else list(each) for each in values]
 
 
 def listed(column: Column) -> Sequence[Any]:

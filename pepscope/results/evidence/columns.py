@@ -165,6 +165,12 @@ class EvidenceColumns(Struct, frozen=True):
         )
         return EvidenceColumns(self.form, self.rows[places], self.strength[places], values)
 
+    def between(self, first: int, last: int) -> EvidenceColumns:
+        """The evidence on the connections from one place up to another, counted from the first."""
+        inside = slice(*np.searchsorted(self.rows, [first, last]))
+        values = tuple(column[inside] for column in self.values)
+        return EvidenceColumns(self.form, self.rows[inside] - first, self.strength[inside], values)
+
     def at(self, rows: Int64Array) -> EvidenceColumns:
         """The same where the examined connections have other places: connection i that of `rows[i]`."""
         return EvidenceColumns(self.form, rows[self.rows], self.strength, self.values)

@@ -10,6 +10,8 @@ from typing import Generic, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
+from pepscope.texts import SlicedTexts
+
 Value = TypeVar("Value", bound=Hashable)
 
 
@@ -52,6 +54,11 @@ class TextColumn:
         if isinstance(texts, Repeated):
             self._append_repeated(texts.value.encode("utf-8", "surrogatepass"), len(texts))
             return
+        if isinstance(texts, SlicedTexts):
+            content, ends = texts.run()
+            self._ends.frombytes((ends + len(self._content)).tobytes())
+            self._content += content
+            return
         together = "".join(texts)
         if together.isascii():
             _append_ends(self._ends, texts, len(self._content))
@@ -86,6 +93,14 @@ class TextColumn:
             text = content.decode()
             return [text[begin:stop] for begin, stop in zip(begins.tolist(), stops.tolist(), strict=True)]
         return [self[row] for row in rows.tolist()]
+
+    def sliced(self, rows: npt.NDArray[np.int64]) -> SlicedTexts:
+        """The texts of some rows, ascending."""
+        ends = np.asarray(self._ends)
+        begins, stops = ends[rows], ends[rows + 1]
+        first, last = (int(begins[0]), int(stops[-1])) if len(rows) else (0, 0)
+        content = np.frombuffer(self._content[first:last], np.uint8)
+        return SlicedTexts(content, begins - first, stops - first)
 
 
 class BytesColumn:

@@ -13,6 +13,7 @@ from pepscope.results.evidence.growing import CodedColumn, Repeated, TextColumn
 from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.pairs.stretch import NO_STRETCH, StretchColumns, StretchRows, coverage
 from pepscope.results.verdicts import FloatArray, Mechanism, VantageName, Verdict
+from pepscope.texts import GivenTexts, SlicedTexts, joined
 
 JUDGED = (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
 
@@ -118,7 +119,7 @@ class PairColumns(Struct, frozen=True):
         items = np.asarray(self.reason_item, np.int64)[chosen]
         leading = self.evidence.summaries(chosen[items != OWN], items[items != OWN])
         ascending, which = np.unique(chosen, return_inverse=True)
-        made = self.reasons_with(ascending, [leading.get(row, "") for row in ascending.tolist()])
+        made = [*self.reasons_with(ascending, [leading.get(row, "") for row in ascending.tolist()])]
         return [made[place] for place in which.tolist()]
 
     def reason(self, row: int) -> str:
@@ -130,21 +131,23 @@ class PairColumns(Struct, frozen=True):
         """Why a pair has its verdict; `leading` is what the piece of evidence says that gives the reason."""
         return self.reasons_with(np.array([row]), [leading])[0]
 
-    def reasons_with(self, rows: Int64Array, leading: Sequence[str]) -> list[str]:
+    def reasons_with(self, rows: Int64Array, leading: Sequence[str]) -> SlicedTexts:
         """Why pairs in ascending rows have their verdicts; `leading` as in `reason_with`."""
         is_own = np.asarray(self.reason_item)[rows] == OWN
         is_decided = self.verdict.codes_of(rows) != self.verdict.code(Verdict.INCONCLUSIVE)
-        covers = [""] * len(rows)
-        for place in np.flatnonzero(
-            ~is_own & is_decided & (np.asarray(self.stretch.place)[rows] != NO_STRETCH)
-        ).tolist():
-            covers[place] = coverage(self.stretch[int(rows[place])])
-        parts = zip(is_own.tolist(), leading, self.own_text.of(rows), covers, self.remark.of(rows), strict=True)
-        return [
-            (text if own else " ".join([each for each in (first, text, covered) if each]) if text or covered else first)
-            + remark
-            for own, first, text, covered, remark in parts
-        ]
+        covered = np.flatnonzero(~is_own & is_decided & (np.asarray(self.stretch.place)[rows] != NO_STRETCH))
+        covers = ["", *(coverage(self.stretch[row]) for row in rows[covered].tolist())]
+        of_cover = np.zeros(len(rows), np.uint32)
+        of_cover[covered] = np.arange(1, len(covers))
+        first, text, covering = SlicedTexts.of(leading), self.own_text.sliced(rows), (of_cover, covers)
+        # Where the reason is a text of its own, nothing leads.
+        has_first, has_text, has_cover = first.lengths > 0, text.lengths > 0, np.asarray(covers)[of_cover] != ""
+        before_text, before_cover = (
+            (is_apart.astype(np.uint32), ["", " "])
+            for is_apart in (has_first & has_text, (has_first | has_text) & has_cover)
+        )
+        parts: list[GivenTexts] = [first, before_text, text, before_cover, covering, self.remark.coded(rows)]
+        return joined(len(rows), [""] * (len(parts) + 1), parts)
 
     def started(self, row: int) -> int | None:
         """When a pair began (Unix time, ns)."""

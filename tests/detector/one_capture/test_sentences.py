@@ -30,7 +30,7 @@ def test_many_pools_are_put_into_words_as_each(side: GroupSide, rows: list[tuple
     columns = {name: np.asarray([getattr(pool, name) for pool in pools]) for name in names}
     explanation = np.asarray([int(each) for _, each in rows])
     expected = [reason(pool, each) for pool, (_, each) in zip(pools, rows, strict=True)]
-    assert reasons(side, columns, explanation) == expected
+    assert [*reasons(side, columns, explanation)] == expected
 
 
 def test_an_answer_in_time_and_one_that_is_late_in_words() -> None:

@@ -1,0 +1,104 @@
+//! Columns of texts as one run of UTF-8 with the ends of each, instead of as strings.
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use pepscope_text::display_filter;
+use pepscope_text::sentence;
+use pepscope_text::texts::{self, TextColumn, Texts};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString};
+
+/// A run of text, and where each text begins and ends in it.
+pub(crate) type Slices<'py> = (PyReadonlyArray1<'py, u8>, PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i64>);
+
+/// What texts are joined from.
+#[derive(FromPyObject)]
+pub(crate) enum GivenTexts<'py> {
+    Integers(PyReadonlyArray1<'py, i64>),
+    Sliced(Slices<'py>),
+    /// Places in a list.
+    Coded(PyReadonlyArray1<'py, u32>, Bound<'py, PyList>),
+    Each(Bound<'py, PyList>),
+}
+
+impl GivenTexts<'_> {
+    fn column(&self) -> PyResult<TextColumn<'_>> {
+        Ok(match self {
+            GivenTexts::Integers(values) => TextColumn::Integers(values.as_slice()?),
+            GivenTexts::Sliced((content, begins, ends)) => {
+                TextColumn::Sliced { content: content.as_slice()?, begins: begins.as_slice()?, ends: ends.as_slice()? }
+            }
+            GivenTexts::Coded(codes, values) => {
+                TextColumn::Coded { codes: codes.as_slice()?, values: all_bytes(values)? }
+            }
+            GivenTexts::Each(values) => TextColumn::Each(all_bytes(values)?),
+        })
+    }
+}
+
+fn all_bytes(values: &Bound<'_, PyList>) -> PyResult<Vec<Vec<u8>>> {
+    values.iter().map(|value| utf8_of(&value)).collect()
+}
+
+/// A text as UTF-8; what is no Unicode (a path's surrogates) stays as it is.
+fn utf8_of(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    let text = value.cast::<PyString>()?;
+    match text.to_cow() {
+        Ok(unicode) => Ok(unicode.as_bytes().to_vec()),
+        Err(_) => {
+            let octets = text.call_method1("encode", ("utf-8", "surrogatepass"))?;
+            Ok(octets.cast::<PyBytes>()?.as_bytes().to_vec())
+        }
+    }
+}
+
+/// A run of text, and the ends of texts in it, the first of which begins at the first of these.
+type Joined<'py> = (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>);
+
+fn given(py: Python<'_>, found: Option<Texts>) -> PyResult<Joined<'_>> {
+    let found = found.ok_or_else(|| PyIndexError::new_err("a column has too few rows, or texts outside its run"))?;
+    Ok((found.content.into_pyarray(py), found.ends.into_pyarray(py)))
+}
+
+/// Of so many rows the pieces with the texts of the columns between them.
+#[pyfunction]
+pub(crate) fn joined_texts<'py>(
+    py: Python<'py>,
+    rows: usize,
+    pieces: Vec<Bound<'py, PyString>>,
+    columns: Vec<GivenTexts<'py>>,
+) -> PyResult<Joined<'py>> {
+    let pieces = pieces.iter().map(|piece| utf8_of(piece)).collect::<PyResult<Vec<_>>>()?;
+    let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
+    let columns = columns.iter().map(GivenTexts::column).collect::<PyResult<Vec<_>>>()?;
+    given(py, texts::joined(rows, &pieces, &columns))
+}
+
+/// Display filters of connections, whose frames are rows of two.
+#[pyfunction]
+pub(crate) fn filter_texts<'py>(
+    py: Python<'py>,
+    rows: usize,
+    clients: GivenTexts<'py>,
+    servers: GivenTexts<'py>,
+    transports: GivenTexts<'py>,
+    frames: Option<PyReadonlyArray2<'py, i64>>,
+) -> PyResult<Joined<'py>> {
+    let frames = frames.as_ref().map(|frames| frames.as_slice()).transpose()?;
+    let (clients, servers, transports) = (clients.column()?, servers.column()?, transports.column()?);
+    given(py, display_filter::connection_filters(rows, &clients, &servers, &transports, frames))
+}
+
+/// Times in seconds as sentences state them.
+#[pyfunction]
+pub(crate) fn duration_texts<'py>(py: Python<'py>, seconds: PyReadonlyArray1<'py, f64>) -> PyResult<Joined<'py>> {
+    let seconds = seconds.as_slice()?;
+    given(py, Texts::of(seconds.len(), |out, row| Some(sentence::duration(out, *seconds.get(row)?))))
+}
+
+/// Unix times (ns) as RFC 3339 has them.
+#[pyfunction]
+pub(crate) fn time_texts<'py>(py: Python<'py>, times_ns: PyReadonlyArray1<'py, i64>) -> PyResult<Joined<'py>> {
+    let times_ns = times_ns.as_slice()?;
+    given(py, Texts::of(times_ns.len(), |out, row| Some(sentence::time(out, *times_ns.get(row)?))))
+}
