@@ -89,6 +89,7 @@ __all__ = [
     "may_share_packets",
     "member_quantiles",
     "openings",
+    "packed_columns",
     "packet_keys",
     "packet_twins",
     "plain_round_trips",
@@ -110,6 +111,7 @@ __all__ = [
     "time_texts",
     "timestamp_steps",
     "transfer_spans",
+    "unpacked_columns",
     "vote",
     "voted_shifts",
     "window_course",
@@ -151,9 +153,9 @@ def filled_json(
 ) -> tuple[bytes, npt.NDArray[np.int64]]:
     """Documents one after the other: `order` says of which shape each is, of which `shapes` has the text between the
     gaps and a column a gap, with a row for each document of the shape. Columns are float64 (null where not finite),
-    int64, a list of values (bytes are JSON already), uint32 places in such a list, or texts as a run of UTF-8 with the
-    begin and the end of each; `encode` writes values of other types. Also returns where the documents end that `ends`
-    counts. Raises IndexError where a column is too short."""
+    int64, bool, a list of values (bytes are JSON already), uint32 places in such a list, or texts as a run of UTF-8
+    with the begin and the end of each; `encode` writes values of other types. Also returns where the documents end that
+    `ends` counts. Raises IndexError where a column is too short."""
 
 #: Texts as a run of UTF-8 with the begin and the end of each, texts, whole numbers, or places in a list of texts.
 _GivenTexts: TypeAlias = (
@@ -188,6 +190,12 @@ def time_texts(times_ns: npt.NDArray[np.int64]) -> _JoinedTexts:
 def data_ranges(direction: int, packets: PacketColumns) -> tuple[_Ranges, _Ranges]:
     """Data of `direction` as (start, end, time): ascending disjoint ranges beyond everything sent before, and the
     segments that begin below that, whole."""
+
+def packed_columns(columns: Sequence[npt.NDArray[Any]]) -> bytes:
+    """Columns of float64, int64 or bool in few bytes, if many are the same in all rows or one of a few."""
+
+def unpacked_columns(packed: bytes) -> list[npt.NDArray[Any]]:
+    """The columns that `packed_columns` packed."""
 
 def first_arrivals(direction: int, packets: PacketColumns) -> _Ranges:
     """First arrival of every byte of `direction` at its receiver as (start, end, time); what fills a hole counts when

@@ -3,6 +3,7 @@
 mod captures;
 mod connections;
 mod flows;
+mod packed_columns;
 mod pairs;
 mod record;
 mod simulation;
@@ -56,6 +57,8 @@ mod _core {
     use crate::flows::staircases::{acknowledgement_steps, data_ranges, first_arrivals};
     #[pymodule_export]
     use crate::flows::timestamps::{clock_falls, longest_pause_ns, timestamp_steps};
+    #[pymodule_export]
+    use crate::packed_columns::{packed_columns, unpacked_columns};
     #[pymodule_export]
     use crate::pairs::pair_numbers::{
         common_packets, least_changed, may_share_packets, packet_keys, packet_twins, sender_leads, transfer_spans,

@@ -6,25 +6,44 @@ use pepscope_text::template::{Columns, Shape};
 use pepscope_text::texts::TextColumn;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString};
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+use crate::packed_columns::NumberColumn;
 
 use crate::texts::Slices;
 
 /// What fills a gap, a value a row.
-#[derive(FromPyObject)]
 enum Column<'py> {
-    Floats(PyReadonlyArray1<'py, f64>),
-    Integers(PyReadonlyArray1<'py, i64>),
+    Numbers(NumberColumn<'py>),
     /// Places in a list.
     Coded(PyReadonlyArray1<'py, u32>, Bound<'py, PyList>),
     Values(Bound<'py, PyList>),
     Texts(Slices<'py>),
 }
 
+impl<'py> FromPyObject<'_, 'py> for Column<'py> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(values) = given.cast::<PyList>() {
+            return Ok(Self::Values(values.to_owned()));
+        }
+        if let Ok(parts) = given.cast::<PyTuple>() {
+            if parts.len() == 3 {
+                return given.extract().map(Self::Texts);
+            }
+            let (codes, values) = given.extract()?;
+            return Ok(Self::Coded(codes, values));
+        }
+        given.extract().map(Self::Numbers)
+    }
+}
+
 /// A column as its values lie in memory.
 enum Values<'a, 'py> {
     Floats(&'a [f64]),
     Integers(&'a [i64]),
+    Truths(&'a [bool]),
     Coded(&'a [u32], &'a Bound<'py, PyList>),
     /// Places among values that are JSON already.
     Written(&'a [u32], Vec<Vec<u8>>),
@@ -35,8 +54,9 @@ enum Values<'a, 'py> {
 impl<'py> Column<'py> {
     fn values(&self, encode: &Bound<'py, PyAny>) -> PyResult<Values<'_, 'py>> {
         Ok(match self {
-            Column::Floats(values) => Values::Floats(values.as_slice()?),
-            Column::Integers(values) => Values::Integers(values.as_slice()?),
+            Column::Numbers(NumberColumn::Floats(values)) => Values::Floats(values.as_slice()?),
+            Column::Numbers(NumberColumn::Integers(values)) => Values::Integers(values.as_slice()?),
+            Column::Numbers(NumberColumn::Truths(values)) => Values::Truths(values.as_slice()?),
             Column::Coded(codes, values) => {
                 let codes = codes.as_slice()?;
                 if values.len() > codes.len() {
@@ -72,6 +92,7 @@ impl Columns for Filling<'_, '_> {
         match self.columns.get(gap).ok_or_else(short)? {
             Values::Floats(values) => json::float(out, *values.get(row).ok_or_else(short)?),
             Values::Integers(values) => json::integer(out, *values.get(row).ok_or_else(short)?),
+            Values::Truths(values) => json::boolean(out, *values.get(row).ok_or_else(short)?),
             Values::Coded(codes, values) => {
                 let code = *codes.get(row).ok_or_else(short)?;
                 write_value(out, &values.get_item(code as usize)?, self.encode)?;

@@ -1,7 +1,9 @@
-//! Text of very many rows: values as JSON and sentences write them, and documents whose gaps are filled from columns.
+//! Text of very many rows: values as JSON and sentences write them, documents whose gaps are filled from columns, and
+//! columns that are kept in few bytes until they are written.
 
 pub mod display_filter;
 pub mod json;
+pub mod packed;
 pub mod sentence;
 pub mod template;
 pub mod texts;

@@ -23,7 +23,7 @@ from detector.streams.sides import Sides
 from pepscope import _core
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray, Figure
-from pepscope.results.verdicts import FloatArray, Number
+from pepscope.results.verdicts import FloatArray
 
 #: Share of equal successive timestamps from which a capture's clock is taken to tick coarsely.
 TICKING_SHARE = 0.05
@@ -123,7 +123,9 @@ class Measured(Struct, frozen=True):
     def figures(self, first: Published, second: Published) -> list[Figure]:
         """The figures of every finding."""
         clocks, pieces = self.clocks, self.of_clocks("pieces")
-        steps_s = [clocks[row].steps_s[0] if count > 1 else None for row, count in enumerate(pieces.tolist())]
+        steps_s = np.full(len(self), np.nan)
+        for row in np.flatnonzero(pieces > 1).tolist():
+            steps_s[row] = clocks[row].steps_s[0]
         return [
             Figure("direction", [_DIRECTIONS[flow.direction] for flow in self.flows]),
             Figure("clocks", [mode.value for mode in clocks.modes]),
@@ -153,12 +155,9 @@ class Measured(Struct, frozen=True):
         ]
 
 
-def finite(values: FloatArray) -> list[Number]:
-    """The numbers, None for infinite ones and those that are not known."""
-    is_finite = np.isfinite(values)
-    if is_finite.all():
-        return list(values.tolist())
-    return [value if known else None for value, known in zip(values.tolist(), is_finite.tolist(), strict=True)]
+def finite(values: FloatArray) -> FloatArray:
+    """The numbers, NaN for infinite ones too: as figures both are not known."""
+    return np.where(np.isfinite(values), values, np.nan)
 
 
 def _by_direction(is_up: BoolArray, number: Callable[[Direction], Int64Array]) -> Int64Array:

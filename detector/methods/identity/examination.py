@@ -140,7 +140,7 @@ def _judge(compared: Comparison, alone: dict[int, Evidence]) -> list[EvidenceCol
         Figure("acknowledgement_nats", rounded(acks, 2)),
         *_class_figures(compared),
         *fields,
-        Figure("sampled_every", [thinning_for(len(each.client.packets)) for each in compared.aligned]),
+        Figure("sampled_every", np.array([thinning_for(len(each.client.packets)) for each in compared.aligned])),
         Figure("other_acknowledger_nats", rounded(others, 2)),
         *_missed_figures(compared),
     ]

@@ -36,7 +36,7 @@ def evidence_pieces(evidence: EvidenceTable, rows: Int64Array) -> tuple[Int64Arr
 
 def _of_block(evidence: EvidenceTable, block: int) -> tuple[Int64Array, dict[str, npt.NDArray[Any]]]:
     """Where the pieces on each connection of a block begin, and where the last ones end; and all of its pieces."""
-    ends, parts = evidence.parts(block)
+    ends, parts = evidence.parts(block, as_arrays=True)
     count = int(ends[-1])
     pieces: dict[str, npt.NDArray[Any]] = {name: np.empty(count, object) for name in PIECE_COLUMNS}
     pieces[_STRENGTH] = np.empty(count)

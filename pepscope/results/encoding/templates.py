@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pepscope._core import filled_json
-from pepscope.results.evidence.table import plain_number
+from pepscope.results.evidence.packing import plain_number
 from pepscope.texts import SlicedTexts
 
 #: Stands for a value in the document that a template is made of. As the whole of a text it occurs in no result.

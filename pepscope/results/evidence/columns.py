@@ -35,10 +35,12 @@ Sentences = Callable[[Mapping[str, Any]], tuple[Sequence[str], Sequence[Sequence
 
 
 class _Figures(Mapping[str, Any]):
-    """The figures of one connection after the other; only the columns that a wording reads are gone through."""
+    """The figures of one connection after the other, and what is kept `beside` these; only the columns that a wording
+    reads are gone through."""
 
-    def __init__(self, columns: Mapping[str, Sequence[Any] | npt.NDArray[Any]]) -> None:
+    def __init__(self, columns: Mapping[str, Sequence[Any] | npt.NDArray[Any]], beside: Sequence[str]) -> None:
         self._columns = columns
+        self._beside = beside
         self._listed: dict[str, Sequence[Any]] = {}
         self._row = 0
 
@@ -50,7 +52,8 @@ class _Figures(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         listed = self._listed.get(name)
         if listed is None:
-            listed = self._listed[name] = listed_values(self._columns[name])
+            column = self._columns[name]
+            listed = self._listed[name] = listed_values(column) if name in self._beside else listed_figures(column)
         return listed[self._row]
 
     def __iter__(self) -> Iterator[str]:
@@ -112,7 +115,7 @@ class Form(Struct, frozen=True):
         read = (*self.names, *self.beside)
         if self.sentences is not None:
             return self.sentences(dict(zip(read, columns, strict=True)))
-        figures = _Figures(dict(zip(read, columns, strict=True)))
+        figures = _Figures(dict(zip(read, columns, strict=True)), self.beside)
         words = [wording(figures.of(row)) for row in range(count)]
         return [each.summary for each in words], [each.caveats for each in words]
 
@@ -131,7 +134,7 @@ class EvidenceColumns(Struct, frozen=True):
     """Evidence of one form: rows are connections by their place among those that were examined together, ascending.
 
     `values` are columns: sentences where each has its own, figures in the order of the form's names, and what is kept
-    beside them. Numbers may be arrays (float64, int64), in which NaN is a figure that is not known.
+    beside them. Numbers may be arrays (float64, int64, bool), in which NaN is a figure that is not known.
     """
 
     form: Form
@@ -191,8 +194,9 @@ def listed_figures(column: Sequence[Any] | npt.NDArray[Any]) -> Sequence[Any]:
     if not isinstance(column, np.ndarray):
         return column
     values: list[Any] = column.tolist()
-    for place in np.flatnonzero(np.isnan(column)).tolist():
-        values[place] = None
+    if column.dtype.kind == "f":
+        for place in np.flatnonzero(np.isnan(column)).tolist():
+            values[place] = None
     return values
 
 
@@ -283,9 +287,10 @@ def _by_known_figures(figures: Sequence[Figure], count: int) -> list[tuple[froze
     if not sometimes:
         return [(frozenset(always), np.arange(count))]
     known = np.array([figure.is_known for figure in sometimes])
-    packed = np.packbits(known, axis=0)
-    marks = np.ascontiguousarray(packed.T).view(np.dtype((np.void, packed.shape[0]))).ravel()
-    _, first, places = np.unique(marks, return_index=True, return_inverse=True)
+    if (known == known[:, :1]).all():
+        first, places = np.zeros(1, np.int64), np.zeros(count, np.int64)
+    else:
+        _, first, places = np.unique(_marks(known), return_index=True, return_inverse=True)
     return [
         (
             frozenset(
@@ -297,11 +302,32 @@ def _by_known_figures(figures: Sequence[Figure], count: int) -> list[tuple[froze
     ]
 
 
-def _column(values: npt.NDArray[Any] | Sequence[Any], places: Int64Array) -> Sequence[Any]:
-    if isinstance(values, np.ndarray):
-        chosen: list[Any] = values[places].tolist()
-        return chosen
-    return [values[place] for place in places.tolist()]
+def _marks(known: BoolArray) -> Int64Array:
+    """Which figures are known of each row (columns of `known`) as one number, greater where an earlier one is."""
+    packed = np.packbits(known, axis=0)
+    words = -(-len(packed) // _WORD_BYTES)
+    padded = np.zeros((known.shape[1], words * _WORD_BYTES), np.uint8)
+    padded[:, : len(packed)] = packed.T
+    marks = np.zeros(known.shape[1], np.int64)
+    for word in padded.view(np.dtype(np.uint64).newbyteorder(">")).T:
+        # Counted anew for each word, so that a number holds all of them.
+        different, ranks = np.unique(word, return_inverse=True)
+        _, marks = np.unique(marks * len(different) + ranks, return_inverse=True)
+    return marks
+
+
+_WORD_BYTES = 8
+
+
+def _column(values: npt.NDArray[Any] | Sequence[Any], places: Int64Array) -> npt.NDArray[Any] | Sequence[Any]:
+    if not isinstance(values, np.ndarray):
+        return [values[place] for place in places.tolist()]
+    chosen, kind = values[places], _KEPT_AS.get(values.dtype.kind)
+    return chosen.tolist() if kind is None else chosen.astype(kind, copy=False)
+
+
+#: The types of arrays that columns of evidence are, by the kinds of what methods give.
+_KEPT_AS: Mapping[str, type[np.generic]] = {"f": np.float64, "i": np.int64, "u": np.int64, "b": np.bool_}
 
 
 def columns_of(evidence: Sequence[Evidence | None]) -> list[EvidenceColumns]:

@@ -5,29 +5,21 @@ Sentences are made when they are read, but for those that came as words.
 
 from __future__ import annotations
 
-import zlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from pepscope.results.distinct import distinct
-from pepscope.results.evidence.columns import (
-    EvidenceColumns,
-    Form,
-    Int64Array,
-    columns_of,
-    listed_figures,
-    listed_values,
-)
+from pepscope.results.evidence.columns import EvidenceColumns, Form, Int64Array, columns_of, listed_figures
 from pepscope.results.evidence.growing import BytesColumn
+from pepscope.results.evidence.packing import Kept, KeptColumn, packed, unpacked
 from pepscope.results.evidence.pieces import Pieces
-from pepscope.results.verdicts import Evidence, Number
+from pepscope.results.verdicts import Evidence
 
 #: Sentences without a figure that are held once; beyond so many different ones each is packed with its connection.
 _MOST_SENTENCES = 4096
@@ -46,27 +38,8 @@ class Part(NamedTuple):
 
     places: Int64Array
     form: Form
-    strengths: Sequence[float]
-    columns: Sequence[Sequence[Any]]
-
-
-#: Rows of a block, and columns of what is kept of each.
-_Content = tuple[Int64Array | list[int], Sequence[Sequence[Any]]]
-
-
-class _Kept(NamedTuple):
-    """What is kept of pieces of evidence of one form in a block: rows, and columns, the figures first."""
-
-    rows: Int64Array
+    strengths: Any  # an array, or a list
     columns: Sequence[Any]
-    figures: int
-
-    def listed(self) -> tuple[list[int], list[Sequence[Any]]]:
-        """Rows and columns as lists."""
-        return self.rows.tolist(), [
-            listed_figures(column) if number < self.figures else listed_values(column)
-            for number, column in enumerate(self.columns)
-        ]
 
 
 class EvidenceTable:
@@ -81,11 +54,11 @@ class EvidenceTable:
         self._strength = array("d")
         self._latest: list[Sequence[Evidence]] = []  # of connections that are not packed yet
         self._packed = BytesColumn()  # what is kept of connections that were added together
-        self._numbers: dict[int, list[_Kept]] = {}  # blocks of numbers alone, which are not packed
+        self._numbers: dict[int, Sequence[Kept]] = {}  # blocks of numbers alone, which are not packed
         self._packed_until = array("q")  # the row after the last one of each of these
         self._unpacked: dict[int, list[list[Any]]] = {}  # the blocks that were asked for last
         #: The block that was added last as it was: what was judged together is read before more is added.
-        self._as_added: tuple[int, list[_Content]] | None = None
+        self._as_added: tuple[int, Sequence[Kept]] | None = None
 
     def append(self, evidence: Sequence[Evidence]) -> None:
         """Add what was found on one more connection."""
@@ -111,18 +84,17 @@ class EvidenceTable:
         ends = self._ends[-1] + np.cumsum(np.bincount(rows, minlength=count))
         self._ends.frombytes(ends.astype(np.int64).tobytes())
         block = [
-            _Kept(part.rows, columns, len(part.form.names))
-            for part, (_, columns) in zip(parts, kept, strict=True)
+            Kept(part.rows, columns, _figures_until(self._forms[number]))
+            for part, (number, columns) in zip(parts, kept, strict=True)
             if len(part)
         ]
         self._packed_until.append(len(self._ends) - 1)
-        if all(isinstance(column, np.ndarray) for part in block for column in part.columns):
+        if all(part.is_of_numbers for part in block):
             self._numbers[len(self._packed)] = block
             self._packed.append(b"")
         else:
-            listed: list[_Content] = [part.listed() for part in block]
-            self._as_added = len(self._packed), listed
-            self._packed.append(zlib.compress(_PACKER.encode(listed), 1))
+            self._as_added = len(self._packed), block
+            self._packed.append(packed(block))
 
     def extend(self, other: EvidenceTable) -> None:
         """Add the connections of another table."""
@@ -163,21 +135,22 @@ class EvidenceTable:
         of_rows = np.searchsorted(np.asarray(self._packed_until), rows, side="right")
         made: list[list[Evidence]] = [[] for _ in rows]
         for block in distinct(of_rows):
-            ends, parts = self._parts(block, self._added(block))
+            number, added = self._as_added or (None, ())
+            ends, parts = self._parts(block, added if number == block else self._content(block))
             owner = np.full(len(ends) - 1, -1)
             asked = np.flatnonzero(of_rows == block)
             owner[rows[asked] - self.begin(block)] = asked
             of_pieces = np.repeat(owner, np.diff(ends))
             for part in parts:  # in the order of the pieces of each connection
                 figures = [
-                    (name, column)
+                    (name, listed_figures(column))
                     for name, column in zip(part.form.names, part.form.figures(part.columns), strict=True)
                     if name in names
                 ]
                 owners = of_pieces[part.places]
                 for at in np.flatnonzero(owners >= 0).tolist():
                     numbers = {name: column[at] for name, column in figures}
-                    made[owners[at]].append(part.form.unworded(part.strengths[at], numbers))
+                    made[owners[at]].append(part.form.unworded(float(part.strengths[at]), numbers))
         return made
 
     def item(self, row: int, place: int) -> Evidence:
@@ -191,15 +164,17 @@ class EvidenceTable:
         said: dict[int, str] = {}
         for block in distinct(of_rows):
             chosen = of_rows == block
-            begin, (ends, parts) = self.begin(block), self.parts(block)
+            begin, (ends, parts) = self.begin(block), self.parts(block, as_arrays=True)
             row_of = np.full(int(ends[-1]), -1)
             row_of[ends[rows[chosen] - begin] + items[chosen]] = rows[chosen]
             for part in parts:
                 own = row_of[part.places]
                 wanted = np.flatnonzero(own >= 0)
                 if len(wanted):
-                    is_all, places = len(wanted) == len(own), wanted.tolist()
-                    columns = part.columns if is_all else [[each[at] for at in places] for each in part.columns]
+                    is_all = len(wanted) == len(own)
+                    columns: Sequence[Any] = (
+                        part.columns if is_all else [_chosen(each, wanted) for each in part.columns]
+                    )
                     sentences, _ = part.form.said(len(wanted), columns)
                     said |= zip(own[wanted].tolist(), sentences, strict=True)
         return said
@@ -222,13 +197,13 @@ class EvidenceTable:
     def parts(self, block: int, *, as_arrays: bool = False) -> tuple[Int64Array, list[Part]]:
         """Where the pieces on each connection of a block begin, the first at 0, and where the last ones end; and the
         pieces, form by form. Columns may be arrays where they are asked for so: NaN is a figure that is not known."""
-        numbers = self._numbers.get(block)
-        of_block = self._content(block) if numbers is None or not as_arrays else [each[:2] for each in numbers]
-        return self._parts(block, of_block, as_arrays=as_arrays)
+        ends, parts = self._parts(block, content := self._content(block))
+        if as_arrays:
+            return ends, parts
+        listed = zip(parts, content, strict=True)
+        return ends, [part._replace(strengths=part.strengths.tolist(), columns=kept.listed()) for part, kept in listed]
 
-    def _parts(
-        self, block: int, content: Iterable[_Content], *, as_arrays: bool = False
-    ) -> tuple[Int64Array, list[Part]]:
+    def _parts(self, block: int, content: Sequence[Kept]) -> tuple[Int64Array, list[Part]]:
         """`parts` of a block whose content is known."""
         begin = self.begin(block)
         ends = np.array(self._ends[begin : self._packed_until[block] + 1])
@@ -237,18 +212,12 @@ class EvidenceTable:
         next_places = ends[:-1].copy()
         strengths, forms = (np.asarray(column[base : base + int(ends[-1])]) for column in (self._strength, self._form))
         made = []
-        for rows, columns in content:
+        for rows, columns, _ in content:
             places = next_places[rows]
             next_places[rows] += 1
             form = self._forms[forms[places[0]]]
-            firm = strengths[places] if as_arrays else strengths[places].tolist()
-            made.append(Part(places, form, firm, columns))
+            made.append(Part(places, form, strengths[places], columns))
         return ends, made
-
-    def _added(self, block: int) -> Iterable[_Content]:
-        """The content of a block, as it was added where it was added last: the figures of methods as they gave them."""
-        number, content = self._as_added or (None, [])
-        return content if number == block else self._content(block)
 
     def forms(self, row: int) -> list[Form]:
         """What was found on a connection, without strength and figures."""
@@ -278,8 +247,9 @@ class EvidenceTable:
         block = bisect_right(self._packed_until, row)
         if block not in self._unpacked:
             by_row: list[list[Any]] = [[] for _ in range(self._packed_until[block] - self.begin(block))]
-            for rows, columns in self._content(block):
-                values: Iterator[Any] = zip(*columns, strict=True) if columns else iter([()] * len(rows))
+            for part in self._content(block):
+                rows = part.rows.tolist()
+                values: Iterator[Any] = zip(*part.listed(), strict=True) if part.columns else iter([()] * len(rows))
                 for place, each in zip(rows, values, strict=True):
                     by_row[place].append(each)
             while len(self._unpacked) >= _UNPACKED:
@@ -287,16 +257,12 @@ class EvidenceTable:
             self._unpacked[block] = by_row
         return self._unpacked[block][row - self.begin(block)]
 
-    def _content(self, block: int) -> list[tuple[list[int], list[Sequence[Any]]]]:
-        """Rows and columns of each part of what was packed together, of which none is empty."""
-        if block in self._numbers:
-            return [part.listed() for part in self._numbers[block]]
-        content: list[tuple[list[int], list[Sequence[Any]]]] = msgspec.msgpack.decode(
-            zlib.decompress(self._packed[block])
-        )
-        return content
+    def _content(self, block: int) -> Sequence[Kept]:
+        """What was packed together, of which no part is empty."""
+        numbers = self._numbers.get(block)
+        return unpacked(self._packed[block]) if numbers is None else numbers
 
-    def _kept(self, part: EvidenceColumns) -> tuple[int, Sequence[Any]]:
+    def _kept(self, part: EvidenceColumns) -> tuple[int, Sequence[KeptColumn]]:
         """The number of the form of these pieces of evidence, and what must be kept of each."""
         form, key = part.form, _key(part.form)
         known = self._form_of.get(key)
@@ -326,12 +292,10 @@ def _key(form: Form) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def plain_number(value: object) -> Number:
-    """A scalar of NumPy, which encoders do not know, as Python's; TypeError for what is no figure."""
-    if isinstance(value, np.generic):
-        number: Number = value.item()
-        return number
-    raise TypeError(f"a figure must be a number, a text or None, got {value!r}")
+def _chosen(column: KeptColumn, places: Int64Array) -> KeptColumn:
+    return column[places] if isinstance(column, np.ndarray) else [column[place] for place in places.tolist()]
 
 
-_PACKER = msgspec.msgpack.Encoder(enc_hook=plain_number)
+def _figures_until(form: Form) -> int:
+    """How many of the columns that are kept may be figures: beside these there is a sentence at the front, maybe."""
+    return int(form.has_own_sentences) + len(form.names)
