@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -16,6 +18,7 @@ from detector.pairing.confidence import CONFIDENCE, RIVALLED, SMALL_BYTES, leg_c
 from detector.pairing.loading import load_vantages
 from detector.pairing.match import Ground, Match
 from detector.pairing.matching import Matcher
+from detector.pairing.server_index import ServerIndex
 from detector.pairing.same_request import another_answer, same_request
 from detector.streams.curves import is_clock_set_back, without_backward_steps
 from detector.streams.sides import Sides
@@ -61,8 +64,6 @@ class PairedCaptures:
         self._first = first
         self._second = second
         self._options = options
-        self._answers: dict[tuple[str, int], list[Match]] | None = None
-        self._servers: dict[str, list[Match]] | None = None
         self._lean = self._capture_lean()
         self._confidences: dict[tuple[Ground | StreamAlignment, ...], float] = {}
 
@@ -193,7 +194,7 @@ class PairedCaptures:
             return ()
         wanted = vantage.connection
         found = []
-        for match in self._by_answer().get((wanted.server, wanted.down.stream_bytes), ()):
+        for match in self._servers.with_answer(wanted.server, wanted.down.stream_bytes):
             pair = self.pair(match)
             near = pair.client_side
             if near is not None and near.connection.first_time_ns < wanted.first_time_ns:
@@ -204,32 +205,13 @@ class PairedCaptures:
 
     def to_server(self, server: str) -> Iterator[Pair]:
         """A few pairs whose connection either capture shows to this server and port, one after the other."""
-        for match in self._by_server().get(server, ())[:PAIRS_LOOKED_AT]:
-            yield self.pair(match)
+        return map(self.pair, islice(self._servers.to(server), PAIRS_LOOKED_AT))
 
-    def _by_server(self) -> dict[str, list[Match]]:
-        """Pairs by server, as either capture names it; made when first asked for."""
-        if self._servers is None:
-            self._servers = defaultdict(list)
-            for match, seen in self._in_both():
-                for server in {connection.server for connection in seen}:
-                    self._servers[server].append(match)
-        return self._servers
-
-    def _in_both(self) -> Iterator[tuple[Match, tuple[Connection, Connection]]]:
-        """The matches of two connections, with both."""
-        for match in self.matches:
-            if match.first is not None and match.second is not None and self._second is not None:
-                yield match, (self._first.connections[match.first], self._second.connections[match.second])
-
-    def _by_answer(self) -> dict[tuple[str, int], list[Match]]:
-        """Pairs by server and answer size, as either capture shows them; made when first asked for."""
-        if self._answers is None:
-            self._answers = defaultdict(list)
-            for match, seen in self._in_both():
-                for key in {(connection.server, connection.down.stream_bytes) for connection in seen}:
-                    self._answers[key].append(match)
-        return self._answers
+    @cached_property
+    def _servers(self) -> ServerIndex:
+        """The matches by server; made when first asked for."""
+        assert self._second is not None
+        return ServerIndex(self._first, self._second, self.matches)
 
     def _single(self, vantage: Vantage | None, match: Match) -> Pair:
         if vantage is None:
