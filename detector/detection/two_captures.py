@@ -118,12 +118,13 @@ def _judge_all(
 
     def judged(numbers: Sequence[int]) -> JudgedPart:
         part, before = JudgedPart(), bytes_read()
-        for loaded in loaded_together(captures[0].path, paired, absence, numbers, order.packets_together):
-            table, rows, are_doubtful = judge_together(loaded, rivals)
+        for together in loaded_together(captures[0].path, paired, absence, numbers, order.packets_together):
+            loaded = together.connections
+            table, rows, are_doubtful = judge_together(together, rivals)
             places = numbers[len(part.pairs) : len(part.pairs) + len(loaded)]
             if naming is not None:
                 naming.add(loaded, table, rows, places)
-            members = Members.of([each.pair for each in loaded], are_doubtful)
+            members = Members.of([each.pair for each in loaded], are_doubtful, together.sides)
             part.add(places, table, rows, members)
         part.bytes_read = bytes_read() - before
         return part

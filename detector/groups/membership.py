@@ -14,6 +14,7 @@ from msgspec import Struct
 from detector.options import PREFIX_IPV4, PREFIX_IPV6
 from detector.pair import Pair
 from detector.streams.known import UNKNOWN
+from detector.streams.sides import Sides
 from detector.streams.summaries import Summaries
 from pepscope.captures.connections import address_of
 from pepscope.captures.packets import Int64Array
@@ -53,9 +54,12 @@ class Members(Struct, frozen=True):
         return len(self.keys)
 
     @classmethod
-    def of(cls, pairs: Sequence[Pair], are_doubtful: BoolArray) -> Members:
-        """The members that these pairs are."""
-        first, last = (Summaries([pair.vantages[side] for pair in pairs]) for side in (0, -1))
+    def of(cls, pairs: Sequence[Pair], are_doubtful: BoolArray, sides: Sides) -> Members:
+        """The members that these pairs are; `sides` are those of the pairs."""
+        if len(sides) == len(pairs):
+            first, last = sides.client, sides.server
+        else:
+            first, last = (Summaries([pair.vantages[side] for pair in pairs]) for side in (0, -1))
         started, ports = first.numbers("first_time_ns"), last.numbers("server_port").tolist()
         clients, servers = ([*map(address_of, ends)] for ends in last.end_points())
         keys = [_key(_side(pair), _network(one), port) for pair, one, port in zip(pairs, clients, ports, strict=True)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
 from detector.pair import StreamAlignment, Vantage
-from detector.streams.known import are_known
 from detector.streams.payload_fingerprints import DISTINCT_BYTES, MOST_FINGERPRINTS, SKETCH_SIZE, voted_shifts
-from detector.streams.sides import Sides
+from detector.streams.sides import Aligned, Sides
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, PacketColumns, PayloadSample
@@ -68,24 +68,36 @@ def align(client_side: Vantage, server_side: Vantage, direction: Direction) -> S
     return best
 
 
-def align_all(sides: Sides) -> list[dict[Direction, StreamAlignment]]:
-    """The alignments of both directions of many connections: most streams begin alike, and agree where they are
-    compared."""
-    made: list[dict[Direction, StreamAlignment]] = [{} for _ in range(len(sides))]
-    for direction in DIRECTIONS:
-        left, right = ([each.payload[direction] for each in side] for side in (sides.clients, sides.servers))
-        compared, agreed = _core.compare_payloads(left, right, COMPARED_PIECES, OVERLAP_BYTES)
-        matched = agreed / np.maximum(compared, 1)
-        starts = (side.of_flow(direction, "initial_sequence_number") for side in (sides.client, sides.server))
-        is_settled = are_known(*starts) & ((compared == 0) | (matched > NEARLY_ALL))
-        numbers = zip(compared.tolist(), matched.tolist(), is_settled.tolist(), strict=True)
-        for place, (count, share, settled) in enumerate(numbers):
-            made[place][direction] = (
-                StreamAlignment(0, count, share)
-                if settled
-                else align(sides.clients[place], sides.servers[place], direction)
-            )
-    return made
+def align_all(sides: Sides) -> tuple[list[dict[Direction, StreamAlignment]], tuple[Aligned, Aligned]]:
+    """The alignments of both directions of many connections, those that are equal as one, and the same as columns: most
+    streams begin alike, and agree where they are compared."""
+    (up, of_up), (down, of_down) = (_align_direction(sides, direction) for direction in DIRECTIONS)
+    alike: dict[tuple[int, int], dict[Direction, StreamAlignment]] = {}
+    made = []
+    for one, two in zip(up, down, strict=True):
+        both = alike.get((id(one), id(two)))
+        if both is None:
+            both = alike[id(one), id(two)] = {Direction.UP: one, Direction.DOWN: two}
+        made.append(both)
+    return made, (of_up, of_down)
+
+
+def _align_direction(sides: Sides, direction: Direction) -> tuple[list[StreamAlignment], Aligned]:
+    left, right = ([each.payload[direction] for each in side] for side in (sides.clients, sides.servers))
+    compared, agreed = _core.compare_payloads(left, right, COMPARED_PIECES, OVERLAP_BYTES)
+    matched, shift_bytes = agreed / np.maximum(compared, 1), np.zeros(len(sides), np.int64)
+    is_settled = np.logical_and(*sides.began(direction)) & ((compared == 0) | (matched > NEARLY_ALL))
+    equal: dict[tuple[int, float], StreamAlignment] = {}
+    made = []
+    for numbers in zip(compared.tolist(), matched.tolist(), strict=True):
+        alignment = equal.get(numbers)
+        if alignment is None:
+            alignment = equal[numbers] = StreamAlignment(0, *numbers)
+        made.append(alignment)
+    for place in np.flatnonzero(~is_settled).tolist():
+        made[place] = align(sides.clients[place], sides.servers[place], direction)
+        shift_bytes[place], compared[place], matched[place] = msgspec.structs.astuple(made[place])
+    return made, Aligned(np.ones(len(made), np.bool_), shift_bytes, compared, matched)
 
 
 def _is_sure(twins: StreamAlignment, left: PayloadSample, right: PayloadSample) -> bool:

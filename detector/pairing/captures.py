@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -18,11 +17,10 @@ from detector.pairing.confidence import CONFIDENCE, RIVALLED, SMALL_BYTES, leg_c
 from detector.pairing.loading import load_vantages
 from detector.pairing.match import Ground, Match
 from detector.pairing.matching import Matcher
-from detector.pairing.server_index import ServerIndex
 from detector.pairing.same_request import another_answer, same_request
+from detector.pairing.server_index import ServerIndex
 from detector.streams.curves import is_clock_set_back, without_backward_steps
 from detector.streams.sides import Sides
-from detector.streams.summaries import Summaries
 from detector.vantage.capture_sides import (
     client_nearness,
     first_are_client_sides,
@@ -97,6 +95,10 @@ class PairedCaptures:
 
     def pairs(self, matches: Sequence[Match]) -> list[Pair]:
         """Load many pairs, those of two connections that lie over each other as they are together."""
+        return self.with_sides(matches)[0]
+
+    def with_sides(self, matches: Sequence[Match]) -> tuple[list[Pair], Sides]:
+        """The same with both sides of those that have two."""
         first, second = self._first, self._second
         plain = [
             place
@@ -107,27 +109,50 @@ class PairedCaptures:
             and match.ground is not Ground.ENCRYPTED
         ]
         if len(plain) < 2 or not isinstance(first, Capture) or not isinstance(second, Capture):
-            return [self.pair(match) for match in matches]
-        made = dict(zip(plain, self._together(first, second, [matches[place] for place in plain]), strict=True))
-        return [made[place] if place in made else self.pair(match) for place, match in enumerate(matches)]
+            pairs = [self.pair(match) for match in matches]
+            return pairs, Sides.of(pairs)
+        pairs, sides = self._together(first, second, [matches[place] for place in plain])
+        if len(plain) < len(matches):
+            made = dict(zip(plain, pairs, strict=True))
+            pairs = [made[place] if place in made else self.pair(match) for place, match in enumerate(matches)]
+            sides = Sides.of(pairs)
+        return pairs, sides
 
-    def _together(self, first: Capture, second: Capture, matches: Sequence[Match]) -> Iterator[Pair]:
+    def _together(self, first: Capture, second: Capture, matches: Sequence[Match]) -> tuple[list[Pair], Sides]:
         ones = load_vantages(first, [match.first for match in matches if match.first is not None])
         twos = load_vantages(second, [match.second for match in matches if match.second is not None])
-        is_nearer = self._are_first_nearer(ones, twos)
+        sides = self._sides(Sides.of_vantages(ones, twos))
+        alignments, columns = align_all(sides)
+        pairs = [
+            Pair(
+                client,
+                server,
+                alignment,
+                self._confidence(match, client, server, alignment),
+                self._options,
+                pairing_ground=str(match.ground),
+            )
+            for match, client, server, alignment in zip(matches, sides.clients, sides.servers, alignments, strict=True)
+        ]
+        return pairs, sides.with_pairs(pairs, columns)
+
+    def _sides(self, loaded: Sides) -> Sides:
+        """The clients' and the servers' sides, where those of the first capture were taken for the clients'."""
+        ones, twos = loaded.clients, loaded.servers
+        is_nearer = self._are_first_nearer(loaded)
+        if all(is_nearer):
+            return loaded
         clients = [one if nearer else two for one, two, nearer in zip(ones, twos, is_nearer, strict=True)]
         servers = [two if nearer else one for one, two, nearer in zip(ones, twos, is_nearer, strict=True)]
-        alignments = align_all(Sides.of_vantages(clients, servers))
-        for match, client, server, alignment in zip(matches, clients, servers, alignments, strict=True):
-            confidence = self._confidence(match, client, server, alignment)
-            yield Pair(client, server, alignment, confidence, self._options, pairing_ground=str(match.ground))
+        return Sides.of_vantages(clients, servers)
 
-    def _are_first_nearer(self, ones: Sequence[Vantage], twos: Sequence[Vantage]) -> list[bool]:
-        """`_is_first_nearer` of many connections."""
+    def _are_first_nearer(self, loaded: Sides) -> list[bool]:
+        """`_is_first_nearer` of many connections, whose first sides were taken for the clients'."""
+        ones, twos = loaded.clients, loaded.servers
         if self._options.first_at_client is not None:
             return [self._options.first_at_client] * len(ones)
         own, timed = first_are_client_sides(
-            Summaries(ones), Summaries(twos), lambda row: (ones[row].connection, twos[row].connection)
+            loaded.client, loaded.server, lambda row: (ones[row].connection, twos[row].connection)
         )
         lean = self._lean
         agrees = (own != 0) & (lean != 0) & ((own > 0) == (lean > 0))

@@ -42,6 +42,21 @@ class Sides(Struct, frozen=True, dict=True):
         """Vantages of which pairs are to be made."""
         return cls(np.arange(len(clients)), (), clients, servers)
 
+    def with_pairs(self, pairs: Sequence[Pair], aligned: tuple[Aligned, Aligned]) -> Sides:
+        """The same where pairs were made of the vantages, with their alignments up and down; what is known of the
+        summaries stays known."""
+        sides = Sides(self.rows, pairs, self.clients, self.servers)
+        vars(sides).update(client=self.client, server=self.server, _aligned=aligned)
+        return sides
+
+    def at(self, rows: Int64Array) -> Sides:
+        """Those of the pairs in some of `rows`, ascending."""
+        if len(rows) == len(self):
+            return self
+        places: list[int] = np.searchsorted(self.rows, rows).tolist()
+        clients, servers = ([side[place] for place in places] for side in (self.clients, self.servers))
+        return Sides(rows, [self.pairs[place] for place in places], clients, servers)
+
     def __len__(self) -> int:
         return len(self.rows)
 

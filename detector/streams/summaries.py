@@ -33,6 +33,7 @@ class Summaries:
         self._count = len(vantages)
         self._tables: list[tuple[SummaryTable, Int64Array, Int64Array]] = []  # each with places, and rows of the table
         self._objects: list[tuple[int, Vantage]] = []
+        self._whole: SummaryTable | None = None  # where the vantages are all the rows of one table, in order
         tables, rows = rows_of(vantages)
         known = {id(table): table for table in set(tables)}
         of_place = np.fromiter(map(id, tables), np.int64, self._count) if len(known) > 1 else None
@@ -40,8 +41,10 @@ class Summaries:
             places = np.arange(self._count) if of_place is None else np.flatnonzero(of_place == number)
             if table is None:
                 self._objects = [(place, vantages[place]) for place in places.tolist()]
-            else:
-                self._tables.append((table, places, rows[places]))
+                continue
+            self._tables.append((table, places, rows[places]))
+            if len(table.numbers) == self._count and np.array_equal(rows, places):
+                self._whole = table
         self._made: dict[str, npt.NDArray[Any]] = {}
 
     def __len__(self) -> int:
@@ -76,8 +79,10 @@ class Summaries:
         """A truth of flows (rows: up, down) as 0 and 1."""
         return np.array([self.are_of_flow(direction, name) for direction in DIRECTIONS], np.float64)
 
-    def end_points(self) -> tuple[list[str], list[str]]:
+    def end_points(self) -> tuple[Sequence[str], Sequence[str]]:
         """`ip:port` of clients and servers."""
+        if self._whole is not None:
+            return self._whole.end_points
         clients, servers = [""] * self._count, [""] * self._count
         for table, places, rows in self._tables:
             of_clients, of_servers = table.end_points
@@ -87,8 +92,10 @@ class Summaries:
             clients[place], servers[place] = vantage.connection.client, vantage.connection.server
         return clients, servers
 
-    def syn_options(self, direction: Direction) -> list[bytes]:
+    def syn_options(self, direction: Direction) -> Sequence[bytes]:
         """TCP option bytes of the first SYN of a direction."""
+        if self._whole is not None:
+            return self._whole.syn_options[direction]
         octets = [b""] * self._count
         for table, places, rows in self._tables:
             of_flows = table.syn_options[direction]
@@ -100,7 +107,10 @@ class Summaries:
 
     def _column(self, name: str, kind: type[np.generic], number: Callable[[Connection], Any]) -> npt.NDArray[Any]:
         made = self._made.get(name)
-        if made is None:
+        if made is None and self._whole is not None:
+            made = self._made[name] = self._whole.columns[name].astype(kind, copy=False).view()
+            made.flags.writeable = False  # others read the table's column, too
+        elif made is None:
             made = self._made[name] = np.empty(self._count, kind)
             for table, places, rows in self._tables:
                 made[places] = table.columns[name][rows]

@@ -77,12 +77,15 @@ def judge_observations(observations: Sequence[Observation]) -> list[PairResult]:
 
 
 def judge_columns(
-    observations: Sequence[Observation], seen: Sequence[Pair] | None = None, places: Sequence[OnePlace | None] = ()
+    observations: Sequence[Observation],
+    seen: Sequence[Pair] | None = None,
+    places: Sequence[OnePlace | None] = (),
+    known_sides: Sides | None = None,
 ) -> Judged:
     """The same as columns. `seen` are the connections as both captures show them, where one of them was judged because
-    both were taken at one of `places`."""
+    both were taken at one of `places`; `known_sides` are those of the judged pairs, where they are known already."""
     pairs = [observation.pair for observation in observations]
-    sides = Sides.of(pairs)
+    sides = Sides.of(pairs) if known_sides is None else known_sides
     found = _found(observations, sides)
     shown = pairs if seen is None else seen
     of_judged = Shown(pairs, sides)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -41,23 +42,39 @@ class Loaded(Struct, frozen=True):
         return bool(self.match.rivals) and self.observation.absent is None and self.observation.place is None
 
 
+class LoadedTogether(NamedTuple):
+    """Connections that were loaded together, and both sides of their pairs."""
+
+    connections: Sequence[Loaded]
+    sides: Sides
+
+    @property
+    def are_as_loaded(self) -> bool:
+        """Whether each is judged as the pair that it is, by itself."""
+        return all(
+            each.observation.pair is each.pair and each.observation.place is None and not each.match.rivals
+            for each in self.connections
+        )
+
+
 def loaded_together(
     first_path: str,
     paired: PairedCaptures,
     absence: Absence | None,
     numbers: Sequence[int],
     packets_together: int = PACKETS_TOGETHER,
-) -> Iterator[list[Loaded]]:
+) -> Iterator[LoadedTogether]:
     """The connections to judge together, so many at a time that their packets take little memory: those of the last one
     aside, fewer than `packets_together`."""
     for matches in _batches(paired, [paired.matches[number] for number in numbers], packets_together):
-        pairs = paired.pairs(matches)
-        sides, may_be_one = Sides.of(pairs), np.zeros(len(pairs), np.bool_)
+        pairs, sides = paired.with_sides(matches)
+        may_be_one = np.zeros(len(pairs), np.bool_)
         may_be_one[sides.rows] = may_be_one_place(sides)
-        yield [
+        loaded = [
             Loaded(match, pair, _observation(first_path, paired, match, pair, absence, may_be_one=may))
             for match, pair, may in zip(matches, pairs, may_be_one.tolist(), strict=True)
         ]
+        yield LoadedTogether(loaded, sides)
 
 
 def _batches(paired: PairedCaptures, matches: Sequence[Match], packets_together: int) -> Iterator[Sequence[Match]]:
@@ -86,15 +103,17 @@ def _observation(
     return Observation(paired.pair(replace(alone, sides_swapped=False)), place=place)
 
 
-def judge_together(loaded: Sequence[Loaded], rivals: RivalJudge) -> tuple[PairTable, Int64Array, BoolArray]:
+def judge_together(together: LoadedTogether, rivals: RivalJudge) -> tuple[PairTable, Int64Array, BoolArray]:
     """Judge connections, those without rivals at once: a table of verdicts, where each connection's stands in it, and
     whether the captures may show two transfers."""
+    loaded, known_sides = together.connections, together.sides if together.are_as_loaded else None
     table, rows, doubtful = PairTable(), np.zeros(len(loaded), np.int64), np.zeros(len(loaded), np.bool_)
     alone = [row for row, each in enumerate(loaded) if not each.has_rivals]
     judged = judge_columns(
         [loaded[row].observation for row in alone],
         [loaded[row].pair for row in alone],
         [loaded[row].observation.place for row in alone],
+        known_sides,
     )
     table.append_rows(judged.rows, judged.found.parts)
     rows[alone], doubtful[alone] = np.arange(len(alone)), judged.are_doubtful

@@ -65,7 +65,7 @@ class OfTwoCaptures:
         from detector.method import Context, Observation
         from detector.verdict.together import loaded_together
 
-        for loaded in loaded_together(self._captures[0].path, self._paired, None, places):
+        for loaded, _ in loaded_together(self._captures[0].path, self._paired, None, places):
             context = Context([each.observation for each in loaded])
             for row, each in enumerate(loaded):
                 seen = Observation(each.pair, place=each.observation.place)

@@ -17,7 +17,7 @@ from detector.methods.identity.segments import (
 )
 from detector.pair import Pair, Vantage
 from detector.pairing.alignment import COMPARED_PIECES, OVERLAP_BYTES, align, align_all
-from detector.streams.sides import Sides
+from detector.streams.sides import Aligned, Sides
 from pepscope import _core
 from pepscope.captures.capture import open_capture
 from pepscope.captures.direction import DIRECTIONS
@@ -38,7 +38,11 @@ def test_alignments_of_many_are_those_of_each(run: str) -> None:
         {direction: align(client, server, direction) for direction in DIRECTIONS}
         for client, server in zip(sides.clients, sides.servers, strict=True)
     ]
-    assert align_all(sides) == expected
+    found, columns = align_all(sides)
+    assert found == expected
+    for direction, column in zip(DIRECTIONS, columns, strict=True):
+        for one, two in zip(column, Aligned.of([each[direction] for each in found]), strict=True):
+            np.testing.assert_array_equal(one, two)
     for direction in DIRECTIONS:
         left, right = ([each.payload[direction] for each in side] for side in (sides.clients, sides.servers))
         compared, agreed = _core.compare_payloads(left, right, COMPARED_PIECES, OVERLAP_BYTES)
