@@ -57,7 +57,7 @@ def judge_two_captures(
     if paired.has_both:
         _refuse_copies(captures, paired)
     order = loading_order(captures, paired.matches, jobs, work_bytes)
-    naming = _naming(captures, asked)
+    naming = _naming(captures, asked, len(paired))
     pairs, members, read_elsewhere = _judge_all(captures, paired, options, order, naming, progress)
     _LOG.info("judged; connections: %d", len(paired))
     groups = judge_groups(pairs, members, two_captures=paired.has_both, least_probability=options.least_probability)
@@ -91,13 +91,13 @@ def _refuse_copies(captures: Sequence[Capture], paired: PairedCaptures) -> None:
         )
 
 
-def _naming(captures: Sequence[Capture], asked: Asked) -> NamedWhileJudging | None:
-    """What names packets of connections while they are judged, where packets are asked for."""
+def _naming(captures: Sequence[Capture], asked: Asked, count: int) -> NamedWhileJudging | None:
+    """What names packets of so many connections while they are judged, where packets are asked for."""
     if not asked.packets.moments:
         return None
     from detector.shown.telling_packets.while_judging import NamedWhileJudging
 
-    return NamedWhileJudging(captures, asked.packets)
+    return NamedWhileJudging(captures, asked.packets, count)
 
 
 def _judge_all(

@@ -40,8 +40,8 @@ class Observed(Struct, frozen=True):
 class Connections(Protocol):
     """The connections of a detection by their places in its results."""
 
-    def observed(self, places: Sequence[int]) -> Iterator[Observed]:
-        """Load connections, some at a time."""
+    def observed(self, places: Sequence[int]) -> Iterator[Sequence[Observed]]:
+        """Load connections, some at a time, in the order of their places."""
 
     def number(self, place: int, capture: str) -> int:
         """The number of a connection in this capture, which holds it."""
@@ -60,16 +60,18 @@ class OfTwoCaptures:
         self._captures = captures
         self._paired = paired
 
-    def observed(self, places: Sequence[int]) -> Iterator[Observed]:
+    def observed(self, places: Sequence[int]) -> Iterator[Sequence[Observed]]:
         """Load connections from both captures, and relate their clocks together when the first is asked for."""
         from detector.method import Context, Observation
         from detector.verdict.together import loaded_together
 
         for loaded, _ in loaded_together(self._captures[0].path, self._paired, None, places):
             context = Context([each.observation for each in loaded])
-            for row, each in enumerate(loaded):
-                seen = Observation(each.pair, place=each.observation.place)
-                yield Observed(each.observation, seen, partial(_clock, context, row))
+            seen = [Observation(each.pair, place=each.observation.place) for each in loaded]
+            yield [
+                Observed(each.observation, of_both, partial(_clock, context, row))
+                for row, (each, of_both) in enumerate(zip(loaded, seen, strict=True))
+            ]
 
     def number(self, place: int, capture: str) -> int:
         """The number of a connection in this capture, which holds it."""
@@ -101,7 +103,7 @@ class OfOneVantage:
         #: The place of each capture's first connection, and behind all.
         self._first = [*accumulate((len(capture.connections) for capture in captures), initial=0)]
 
-    def observed(self, places: Sequence[int]) -> Iterator[Observed]:
+    def observed(self, places: Sequence[int]) -> Iterator[Sequence[Observed]]:
         """Load connections from the one capture that holds each."""
         from detector.method import Context, Observation
 
@@ -109,7 +111,7 @@ class OfOneVantage:
         for place in places:
             context = Context([Observation(alone.pair(place))])
             (observation,) = context.observations
-            yield Observed(observation, observation, partial(_clock, context, 0))
+            yield [Observed(observation, observation, partial(_clock, context, 0))]
 
     def number(self, place: int, capture: str) -> int:  # noqa: ARG002  # one holds it
         """The number of a connection in its capture."""

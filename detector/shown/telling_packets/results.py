@@ -101,9 +101,11 @@ class _Naming:
         others = [*filter(frozenset(missing).difference(alike).__contains__, missing)]
         if not others:
             return  # loading packets imports all methods
-        told = self._results.unworded_evidence(np.array(others, np.int64), READ_FIGURES)
-        for place, observed, evidence in zip(others, self._connections.observed(others), told, strict=True):
-            self._add(place, observed, evidence)
+        told = iter(self._results.unworded_evidence(np.array(others, np.int64), READ_FIGURES))
+        left = iter(others)
+        for together in self._connections.observed(others):
+            count = len(together)
+            self._add_together([*islice(left, count)], together, [*islice(told, count)])
 
     def _is_shown_by_exchanges(self, place: int) -> bool:
         """Whether exchanges alone show what was found on a connection, of which one capture is enough."""
@@ -131,19 +133,22 @@ class _Naming:
         if known is not None:
             return known
         (observed,) = self._connections.observed([place])
-        (evidence,) = self._results.unworded_evidence(np.array([place]), READ_FIGURES)
-        return self._add(place, observed, evidence)
+        self._add_together([place], observed, self._results.unworded_evidence(np.array([place]), READ_FIGURES))
+        return self._results.packets_of_row(row)
 
-    def _add(self, place: int, observed: Observed, evidence: Sequence[Evidence]) -> PairPackets | None:
-        # A capture between the ends has evidence for either side, the client's first.
-        by_exchanges = partial(self._by_exchanges, place, observed, iter(self._sides))
-        others = dict.fromkeys(BY_EXCHANGES, by_exchanges)
-        if not was_judged_as_seen(self._results.vantages(place), observed):
-            return None
-        asked = Asked(evidence, observed, others)
-        (made,) = self._names.named([asked], self._moments)
-        self._results.add_packets(place, made)
-        return made
+    def _add_together(
+        self, places: Sequence[int], observed: Sequence[Observed], told: Sequence[Sequence[Evidence]]
+    ) -> None:
+        """Name the packets of connections that were judged as the pairs that they are."""
+        asked: list[tuple[int, Asked]] = []
+        for place, each, evidence in zip(places, observed, told, strict=True):
+            # A capture between the ends has evidence for either side, the client's first.
+            by_exchanges = partial(self._by_exchanges, place, each, iter(self._sides))
+            if was_judged_as_seen(self._results.vantages(place), each):
+                asked.append((place, Asked(evidence, each, dict.fromkeys(BY_EXCHANGES, by_exchanges))))
+        made = self._names.named([each for _, each in asked], self._moments)
+        for (place, _), packets in zip(asked, made, strict=True):
+            self._results.add_packets(place, packets)
 
     def _by_exchanges(
         self, place: int, observed: Observed, sides: Iterator[GroupSide], _: Evidence

@@ -28,15 +28,17 @@ class NamedWhileJudging:
     """Names packets of the connections that may be among those asked for, by what this process has judged so far.
 
     Which connections deserve most attention is known in the end: `name_packets` names what is missing then, and takes
-    away what is too much.
+    away what is too much. Of those that deserve least so many are named as will be left over, if the others are as
+    frequent among all `count` connections as they were so far.
     """
 
-    def __init__(self, captures: Sequence[Capture], asked: AskedPackets) -> None:
+    def __init__(self, captures: Sequence[Capture], asked: AskedPackets, count: int) -> None:
         self._names = PacketNames({capture.path: capture for capture in captures})
         self._moments = asked.moments
         # Connections that a user picks are few, and known when all are judged.
         named = asked.moments and asked.choose is None and can_be_named(captures)
         self._connections = asked.connections if named else 0
+        self._count = count
         self._judged = [0] * (_LAST + 1)
 
     def add(self, loaded: Sequence[Loaded], table: PairTable, rows: Int64Array, places: Sequence[int]) -> None:
@@ -47,13 +49,7 @@ class NamedWhileJudging:
         """
         if not self._connections:
             return
-        chosen: list[tuple[int, Loaded]] = []
-        for each, row, place in zip(loaded, rows.tolist(), places, strict=True):
-            rank = ATTENTION[table.verdict(row)]
-            before = sum(self._judged[: rank + 1])
-            self._judged[rank] += 1
-            if before < self._connections and (place < self._connections or rank < _LAST):
-                chosen.append((row, each))
+        chosen = self._chosen(loaded, table, rows, places)
         told = table.unworded_evidence(np.array([row for row, _ in chosen], np.int64), READ_FIGURES)
         asked: list[tuple[int, Asked]] = []
         for (row, each), evidence in zip(chosen, told, strict=True):
@@ -67,6 +63,23 @@ class NamedWhileJudging:
         named = self._names.named([each for _, each in asked], self._moments)
         for (row, _), packets in zip(asked, named, strict=True):
             table.add_packets(row, packets)
+
+    def _chosen(
+        self, loaded: Sequence[Loaded], table: PairTable, rows: Int64Array, places: Sequence[int]
+    ) -> list[tuple[int, Loaded]]:
+        """Those of the connections that may be among those asked for, each with its row."""
+        ranks = [ATTENTION[verdict] for verdict in table.verdicts(rows)]
+        judged = sum(self._judged) + len(ranks)
+        deserving = sum(self._judged[:_LAST]) + sum(rank < _LAST for rank in ranks)
+        left_over = self._connections - deserving * self._count // judged
+        chosen: list[tuple[int, Loaded]] = []
+        for each, row, place, rank in zip(loaded, rows.tolist(), places, ranks, strict=True):
+            before = sum(self._judged[: rank + 1])
+            is_first = rank < _LAST or (place < self._connections and self._judged[_LAST] < left_over)
+            self._judged[rank] += 1
+            if before < self._connections and is_first:
+                chosen.append((row, each))
+        return chosen
 
 
 def _clock(observation: Observation) -> ClockRelation:
