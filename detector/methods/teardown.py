@@ -6,6 +6,8 @@ sender into its own buffer, and its connection to the sender may outlive the oth
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from detector.method import Context, Findings, Method
@@ -40,8 +42,11 @@ def examine(context: Context) -> Findings:
     pairs = [observation.pair for observation in context.observations]
     sides, lack_one = context.sides, np.ones(len(pairs), np.bool_)
     lack_one[sides.rows] = False
+    resets = _resets(sides)
     evidence = {
-        row: found for row in sides.rows[_have_resets(sides)].tolist() if (found := _aborted(pairs[row])) is not None
+        row: found
+        for row, of_receivers in zip(sides.rows.tolist(), resets.T.tolist(), strict=True)
+        if any(of_receivers) and (found := _aborted(pairs[row], of_receivers)) is not None
     }
     others = ~lack_one
     others[list(evidence)] = False
@@ -52,22 +57,22 @@ def examine(context: Context) -> Findings:
     return Findings.of_rows(len(pairs), evidence, columns)
 
 
-def _have_resets(sides: Sides) -> BoolArray:
-    """Of which connections a receiver sent RST in its own capture."""
+def _resets(sides: Sides) -> BoolArray:
+    """Of which connections the receiver of data up and down (rows) sent RST in its own capture."""
     name = "reset_time_ns"
-    by_client, by_server = sides.client.of_flow(Direction.UP, name), sides.server.of_flow(Direction.DOWN, name)
-    return np.asarray((by_client != UNKNOWN) | (by_server != UNKNOWN))
+    by_server, by_client = sides.server.of_flow(Direction.DOWN, name), sides.client.of_flow(Direction.UP, name)
+    return np.array([by_server != UNKNOWN, by_client != UNKNOWN])
 
 
-def _aborted(pair: Pair) -> Evidence | None:
-    """What an abort in the middle of a transfer shows; None without one."""
+def _aborted(pair: Pair, resets: Sequence[bool]) -> Evidence | None:
+    """What an abort in the middle of a transfer shows; None without one. `resets`: as `_resets`."""
     client, server = pair.client_side, pair.server_side
     if client is None or server is None:
         return None
     upward, downward = (Direction.UP, client, server), (Direction.DOWN, server, client)
-    is_download = client.connection.down.stream_bytes > client.connection.up.stream_bytes
+    is_download = client.stream_bytes(Direction.DOWN) > client.stream_bytes(Direction.UP)
     for direction, sender, receiver in (downward, upward) if is_download else (upward, downward):
-        if receiver.flow(direction.reverse).reset_time_ns is None:
+        if not resets[direction]:
             continue
         abort = find_abort(receiver.packets, direction)
         if abort is not None:

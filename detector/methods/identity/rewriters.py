@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from pepscope.results.evidence.columns import BoolArray, Figure
@@ -32,24 +33,32 @@ def rewriter_figures(compared: Comparison, asked: BoolArray) -> tuple[Figure, li
     `named_rewriters` needs beside them."""
     present = {**_handshake_rewriters(compared), **_segment_rewriters(compared)}
     thinned, shares = _thinned(compared)
-    near, far = compared.summaries
-    ends = zip(*near.end_points(), *far.end_points(), asked.tolist(), strict=True)
-    nats = [
+    translated = _translated(compared, asked)
+    shown = {"nat": np.array([text != "" for text in translated], np.bool_), **present, "ack-thinning": thinned != ""}
+    beside = [
+        Figure("translated", translated), Figure("thinned", thinned.tolist()), Figure("thinned_share", shares)
+    ]  # fmt: skip
+    return Figure("rewriters", _joined(shown)), beside
+
+
+def _translated(compared: Comparison, asked: BoolArray) -> Sequence[str]:
+    """Which end points the asked connections have in one capture and in the other, where these differ."""
+    near, far = (side.end_points() for side in compared.summaries)
+    if near == far:
+        return [""] * len(asked)
+    ends = zip(*near, *far, asked.tolist(), strict=True)
+    return [
         f"{one} appears as {two}" if is_asked and (one != two or to != at) else ""
         for one, to, two, at, is_asked in ends
     ]
-    keys = [
-        ", ".join(
-            [
-                *(["nat"] if nat else []),
-                *(key for key, is_there in zip(present, shown, strict=True) if is_there),
-                *(["ack-thinning"] if way else []),
-            ]
-        )
-        for nat, shown, way in zip(nats, np.array(list(present.values())).T.tolist(), thinned, strict=True)
-    ]
-    beside = [Figure("translated", nats), Figure("thinned", thinned), Figure("thinned_share", shares)]
-    return Figure("rewriters", keys), beside
+
+
+def _joined(shown: Mapping[str, BoolArray]) -> list[str]:
+    """The keys that are shown of each connection, one behind the other: few combinations occur."""
+    codes = sum(are.astype(np.int64) << place for place, are in enumerate(shown.values()))
+    different, rows = np.unique(codes, return_inverse=True)
+    texts = [", ".join([key for place, key in enumerate(shown) if code >> place & 1]) for code in different.tolist()]
+    return [texts[row] for row in rows.tolist()]
 
 
 #: The figures that name rewriters.
@@ -123,10 +132,10 @@ def _segment_rewriters(compared: Comparison) -> dict[str, BoolArray]:
     }
 
 
-def _thinned(compared: Comparison) -> tuple[list[str], FloatArray]:
+def _thinned(compared: Comparison) -> tuple[npt.NDArray[np.str_], FloatArray]:
     """The direction in which acknowledgements were thinned, the first of two, and the share that does not arrive."""
     emitted = compared.counts.emitted_acknowledgements
     share = 1 - compared.acknowledgements.arrived / np.maximum(emitted, 1)
     is_thinned = (emitted >= 20) & (share > _THINNED)
     ways = np.where(is_thinned[0], "up", np.where(is_thinned[1], "down", ""))
-    return ways.tolist(), np.where(is_thinned[0], share[0], share[1])
+    return ways, np.where(is_thinned[0], share[0], share[1])

@@ -40,13 +40,10 @@ def leading_fields(compared: Comparison, *, agreeing: bool) -> list[Figure]:
             equal[field] += np.where(supports, agreement.compared * agreement.agreeing, 0.0)
             first[field] = np.minimum(first[field], np.where(supports, number * len(names) + place, np.inf))
     order = np.lexsort((first, -weights), axis=0)[:_NAMED_FIELDS]
-    figures = []
+    figures, texts = [], [*names, ""]
     for rank, fields in enumerate(order):
         columns = np.arange(shape[1])
-        named = [
-            names[field] if weights[field, column] else ""
-            for column, field in zip(columns.tolist(), fields.tolist(), strict=True)
-        ]
+        named = [texts[field] for field in np.where(weights[fields, columns] != 0, fields, len(names)).tolist()]
         shares = equal[fields, columns] / np.maximum(compared_in[fields, columns], 1)
         figures += [Figure(f"leading_field_{rank}", named), Figure(f"leading_share_{rank}", shares)]
     return figures
