@@ -16,8 +16,10 @@ __all__ = [
     "AnsweringHopLimits",
     "Capture",
     "CaptureFrames",
+    "ClockLineColumns",
     "CommonPackets",
     "Constraints",
+    "ConstraintsOfMany",
     "ControlAcknowledgement",
     "FlowEnds",
     "FlowRows",
@@ -125,6 +127,7 @@ _Line: TypeAlias = tuple[float, float, float, float, float]
 _ExchangeTables: TypeAlias = tuple[dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]]]
 #: Start, reference (client times), offset (server minus client, ns) and drift of a piece of a clock relation.
 _ClockLine: TypeAlias = tuple[int, int, float, float]
+_ClockLines: TypeAlias = Sequence[Sequence[_ClockLine]] | ClockLineColumns
 #: Packets, and by direction the powers of two by which windows are divided, and when the sender reset the connection.
 _VantageColumns: TypeAlias = tuple[PacketColumns, tuple[int, int], tuple[int | None, int | None]]
 _Ranges: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
@@ -187,15 +190,15 @@ def duration_texts(seconds: npt.NDArray[np.float64]) -> _JoinedTexts:
 def time_texts(times_ns: npt.NDArray[np.int64]) -> _JoinedTexts:
     """Unix times (ns) as RFC 3339 has them, in UTC and to the nanosecond."""
 
-def data_ranges(direction: int, packets: PacketColumns) -> tuple[_Ranges, _Ranges]:
-    """Data of `direction` as (start, end, time): ascending disjoint ranges beyond everything sent before, and the
-    segments that begin below that, whole."""
-
 def packed_columns(columns: Sequence[npt.NDArray[Any]]) -> bytes:
     """Columns of float64, int64 or bool in few bytes, if many are the same in all rows or one of a few."""
 
 def unpacked_columns(packed: bytes) -> list[npt.NDArray[Any]]:
     """The columns that `packed_columns` packed."""
+
+def data_ranges(direction: int, packets: PacketColumns) -> tuple[_Ranges, _Ranges]:
+    """Data of `direction` as (start, end, time): ascending disjoint ranges beyond everything sent before, and the
+    segments that begin below that, whole."""
 
 def first_arrivals(direction: int, packets: PacketColumns) -> _Ranges:
     """First arrival of every byte of `direction` at its receiver as (start, end, time); what fills a hole counts when
@@ -540,17 +543,39 @@ def flow_numbers(flows: Sequence[FlowTimes]) -> dict[str, npt.NDArray[Any]]:
     """The numbers of `FlowTimes` as columns: counts and times, -2**63 for those that are None there; `sender_lost` and
     `sender_held` are `sender_missed`, and so for the receiver."""
 
+@final
+class ClockLineColumns:
+    """The clock relations of many connections, each of some lines."""
+
+    def __new__(
+        cls,
+        count: int,
+        owners: Sequence[int] | npt.NDArray[np.int64],
+        start_ns: Sequence[int] | npt.NDArray[np.int64],
+        reference_ns: Sequence[int] | npt.NDArray[np.int64],
+        offset_ns: Sequence[float] | npt.NDArray[np.float64],
+        drift: Sequence[float] | npt.NDArray[np.float64],
+    ) -> ClockLineColumns:
+        """Of so many connections; `owners` ascend and say whose each line is. Raises ValueError for others."""
+
+    def at(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> ClockLineColumns:
+        """Those of some connections."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, row: int, /) -> list[_ClockLine]:
+        """The lines of one connection."""
+
 def early_acks(
-    flows: Sequence[FlowTimes], lines: Sequence[Sequence[_ClockLine]], spared: Sequence[int], error_ns: float
+    flows: Sequence[FlowTimes], lines: _ClockLines, spared: Sequence[int], error_ns: float
 ) -> npt.NDArray[np.int64]:
     """Acknowledgements of each flow that came before all but `spared` of the data of their piece of the clock relation
     allow, and those that were compared (rows)."""
 
 def early_own_acks(
-    flows: Sequence[FlowTimes], lines: Sequence[Sequence[_ClockLine]], spared: Sequence[int], error_ns: float
-) -> list[list[tuple[int, int]]]:
-    """The same by the times at which the receiver sent acknowledgements of the same values: for each piece, or for both
-    halves of a connection with one. Empty without such acknowledgements."""
+    flows: Sequence[FlowTimes], lines: _ClockLines, spared: Sequence[int], error_ns: float
+) -> npt.NDArray[np.int64]:
+    """The same by the times at which the receiver sent acknowledgements of the same values: of the piece, or of the
+    half of a connection with one, in which the smallest share is early."""
 
 def published(
     flows: Sequence[FlowTimes], theta_ns: Sequence[int] | npt.NDArray[np.int64], error_s: float
@@ -567,7 +592,7 @@ def fin_leads_ns(
     flows: Sequence[FlowTimes],
     sent_ns: Sequence[int] | npt.NDArray[np.int64],
     arrived_ns: Sequence[int] | npt.NDArray[np.int64],
-    lines: Sequence[Sequence[_ClockLine]],
+    lines: _ClockLines,
 ) -> npt.NDArray[np.float64]:
     """By how much FINs against the data of flows arrived too early (ns), with the clocks moved as far as these data
     allow; NaN where no data stand in the same piece of the clock."""
@@ -578,7 +603,7 @@ def clock_bounds(
     bins: int,
     drift_limit: float,
     drift_steps: int | None,
-) -> tuple[list[Constraints], dict[str, npt.NDArray[Any]]]:
+) -> tuple[ConstraintsOfMany, dict[str, npt.NDArray[Any]]]:
     """What the flows of each connection say of its clocks: the constraints at client times, and columns.
 
     Lines are columns of `_Line`: `exact` as `Constraints.separate` gives it, `data` that of data alone with none
@@ -586,6 +611,14 @@ def clock_bounds(
     constraints are named as there; `span_ns` has two rows, 0 where there are no points. `spared` are lower and upper
     points.
     """
+
+@final
+class ConstraintsOfMany:
+    """The constraints of many connections; an object is made of one that is asked for."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, row: int, /) -> Constraints:
+        """Those of one connection."""
 
 @final
 class Constraints:
@@ -993,7 +1026,7 @@ def sender_leads(
     receivers: Sequence[PacketColumns],
     windows: Sequence[PacketColumns | None],
     shifts: Sequence[int],
-    lines: Sequence[Sequence[_ClockLine]],
+    lines: _ClockLines,
     clocks_given: Sequence[bool],
     error_ns: int,
     buffers: tuple[int, int, int],
@@ -1208,8 +1241,9 @@ class Capture:
 
     def load(
         self, indices: Sequence[int], least_fall_ns: int
-    ) -> list[tuple[PacketColumns, PayloadSample, PayloadSample, bool]]:
-        """Packets and payload (up, down) of some connections, and whether the times of each fall by more than that."""
+    ) -> list[tuple[PacketColumns, PayloadSample, PayloadSample, bool, bool]]:
+        """Packets and payload (up, down) of some connections, whether the times of each fall by more than that, and
+        whether all payload of a stream is one byte repeated."""
 
     def payload(self, index: int) -> tuple[PayloadSample, PayloadSample]:
         """The payload kept of each direction."""

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from detector.clocks.clock_relation import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation, Lines
+from detector.clocks.clock_relation import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation
 from detector.clocks.clouds import (
     FlowClouds,
     clouds_of,
@@ -117,8 +116,9 @@ class _Relating:
         self._numbers = {name: np.repeat(column, len(pairs)) for name, column in nothing.numbers.items()}
         self._bases = [ClockBasis.NONE] * len(pairs)
         self._larger: list[FlowClouds | None] = [None] * len(pairs)
-        self._lines: list[Lines] = [[] for _ in pairs]
-        self._makers: dict[int, Callable[[], ClockRelation]] = {}
+        self._lines: list[_OwnedLines] = []
+        self._alike: list[_Alike] = []
+        self._place_of = np.full((2, len(pairs)), _NOWHERE)  # among these, and in one of them
         self._made: dict[int, ClockRelation] = {}
 
     def add(self, mode: ClockMode, limit: float, rows: Int64Array) -> None:
@@ -128,10 +128,10 @@ class _Relating:
         spared = flows.spared()
         steps = DRIFT_STEPS if mode is ClockMode.GENERAL else None
         constraints, found = _core.clock_bounds(flows.by_connection(), spared, TEST_BINS, limit, steps)
-        for place, row in enumerate(places):
-            self._larger[row] = flows.larger(place)
-            bounds = partial(_bounds_at, constraints, found, place)
-            self._makers[row] = partial(_related, self._pairs[row], self._clouds[row], mode, limit, bounds)
+        self._place_of[:, rows] = np.full(len(rows), len(self._alike)), np.arange(len(rows))
+        self._alike.append(_Alike(mode, limit, constraints, found))
+        for row, flow in zip(places, flows.larger(), strict=True):
+            self._larger[row] = flow
         if mode is ClockMode.GENERAL:
             is_plain = found["most"][0] >= -TIMESTAMP_ERROR_S * 1e9
             self._add_plain(rows, np.flatnonzero(is_plain), flows, found, spared)
@@ -176,44 +176,64 @@ class _Relating:
         for name, column in columns.items():
             self._numbers[name][at] = column
         start_ns = reference_ns + np.trunc(found["span_ns"][0, chosen]).astype(np.int64)
-        lines = zip(start_ns.tolist(), reference_ns.tolist(), offset_ns.tolist(), line[_DRIFT].tolist(), strict=True)
-        for row, piece, both in zip(at.tolist(), lines, two_way.tolist(), strict=True):
-            self._lines[row] = [piece]
+        self._lines.append((at, start_ns, reference_ns, offset_ns, line[_DRIFT]))
+        for row, both in zip(at.tolist(), two_way.tolist(), strict=True):
             self._bases[row] = ClockBasis.TWO_WAY_DATA if both else ClockBasis.DATA_AND_ACKS
 
     def _add_others(self, rows: Sequence[int]) -> None:
-        made = [self._makers[row]() for row in rows]
+        made = [self._make(row) for row in rows]
         self._made |= zip(rows, made, strict=True)
         columns = ClockRelations.of(made)
         for name, column in columns.numbers.items():
             self._numbers[name][list(rows)] = column
         for row, clock in zip(rows, made, strict=True):
-            self._lines[row], self._bases[row] = clock.lines, clock.basis
+            self._bases[row] = clock.basis
+            for start_ns, reference_ns, offset_ns, drift in clock.lines:
+                self._lines.append(
+                    (np.array([row]), *np.array([[start_ns], [reference_ns]]), *np.array([[offset_ns], [drift]]))
+                )
 
     def relations(self) -> ClockRelations:
         """All of them."""
         modes = [pair.options.clocks for pair in self._pairs]
-        columns = modes, self._bases, self._clouds, self._larger, self._lines, self._numbers
+        lines = [np.concatenate(column) for column in zip(_NO_LINES, *self._lines, strict=True)]
+        order = np.argsort(lines[0], kind="stable")
+        ordered = _core.ClockLineColumns(len(self._pairs), *(column[order] for column in lines))
+        columns = modes, self._bases, self._clouds, self._larger, ordered, self._numbers
         return ClockRelations(*columns, self._make, self._made)
 
     def _make(self, row: int) -> ClockRelation:
-        return self._makers[row]() if row in self._makers else _unrelated(self._pairs[row])
+        which, place = self._place_of[:, row].tolist()
+        pair, clouds = self._pairs[row], self._clouds[row]
+        if which == _NOWHERE:
+            return _unrelated(pair)
+        alike = self._alike[which]
+        return _relation(pair, clouds, alike.mode, alike.limit, alike.bounds(place))
+
+
+#: Whose a line is, and its numbers as in `Lines`, as columns.
+_OwnedLines = tuple[Int64Array, Int64Array, Int64Array, FloatArray, FloatArray]
+
+_NO_LINES: _OwnedLines = (*np.zeros((3, 0), np.int64), *np.zeros((2, 0)))
+_NOWHERE = -1
+
+
+class _Alike(Struct, frozen=True):
+    """Connections that are related by the same rules, and what the times of their flows say."""
+
+    mode: ClockMode
+    limit: float
+    constraints: _core.ConstraintsOfMany
+    found: Mapping[str, npt.NDArray[Any]]
+
+    def bounds(self, place: int) -> _Bounds:
+        """What the times of one of them say."""
+        exact, data, most = (Separation(*self.found[name][:, place].tolist()) for name in ("exact", "data", "most"))
+        return _Bounds(self.constraints[place], exact, data, most)
 
 
 #: Rows of a column of lines (`pepscope._core.clock_bounds`), as in `Separation`.
 _SLACK, _OFFSET, _DRIFT, _LOW, _HIGH = range(5)
-
-
-def _related(
-    pair: Pair, clouds: Mapping[Direction, FlowClouds], mode: ClockMode, limit: float, bounds: Callable[[], _Bounds]
-) -> ClockRelation:
-    # No method: what is kept for later would keep the connections of all others, until garbage is looked for.
-    return _relation(pair, clouds, mode, limit, bounds())
-
-
-def _bounds_at(constraints: Sequence[_core.Constraints], found: Mapping[str, npt.NDArray[Any]], place: int) -> _Bounds:
-    exact, data, most = (Separation(*found[name][:, place].tolist()) for name in ("exact", "data", "most"))
-    return _Bounds(constraints[place], exact, data, most)
 
 
 class _Flows:
@@ -234,10 +254,9 @@ class _Flows:
         """The times of the flows of each connection."""
         return [[flow.times for flow in each.values()] for each in self._clouds]
 
-    def larger(self, row: int) -> FlowClouds:
-        """The flow of a connection with most data points."""
-        _, flow = self._flows[int(self._larger[row])]
-        return flow
+    def larger(self) -> list[FlowClouds]:
+        """The flow of each connection with most data points."""
+        return [self._flows[place][1] for place in self._larger.tolist()]
 
     def round_trips_s(self) -> FloatArray:
         """The least acknowledgement round trip at the sender of the larger flow; infinite where unknown."""

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, overload
+from itertools import chain
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from detector.clocks.clock_relation import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation, Lines
 from detector.clocks.clouds import FlowClouds, larger
 from detector.options import ClockMode
+from pepscope import _core
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray
 
@@ -45,6 +47,31 @@ NUMBERS: Mapping[str, tuple[type[np.generic], Callable[[ClockRelation], Any]]] =
 }
 
 
+def line_columns(lines: Sequence[Lines]) -> _core.ClockLineColumns:
+    """The lines of many connections."""
+    owners = [row for row, each in enumerate(lines) for _ in each]
+    starts_ns, references_ns, offsets_ns, drifts = zip(*chain.from_iterable(lines), strict=True) if owners else [()] * 4
+    columns = list(starts_ns), list(references_ns), list(offsets_ns), list(drifts)
+    return _core.ClockLineColumns(len(lines), owners, *columns)
+
+
+class LargerFlows(NamedTuple):
+    """The larger flows of some connections: their rows, the flows and times of these, and which go up."""
+
+    rows: Int64Array
+    flows: Sequence[FlowClouds]
+    times: Sequence[_core.FlowTimes]
+    is_up: BoolArray
+
+    def at(self, places: Int64Array) -> LargerFlows:
+        """Some of them, by place."""
+        if len(places) == len(self.rows):
+            return self
+        chosen: list[int] = places.tolist()
+        flows = [self.flows[place] for place in chosen]
+        return LargerFlows(self.rows[places], flows, [flow.times for flow in flows], self.is_up[places])
+
+
 @dataclass(frozen=True)
 class ClockRelations(Sequence[ClockRelation]):
     """Each column has an element a connection: its clouds and the larger one of them, pieces as `ClockRelation.lines`,
@@ -54,7 +81,7 @@ class ClockRelations(Sequence[ClockRelation]):
     bases: Sequence[ClockBasis]
     clouds: Sequence[Mapping[Direction, FlowClouds]]
     larger: Sequence[FlowClouds | None]
-    lines: Sequence[Lines]
+    lines: _core.ClockLineColumns
     numbers: Mapping[str, npt.NDArray[Any]]
     make: Callable[[int], ClockRelation]
     _made: dict[int, ClockRelation] = field(default_factory=dict)
@@ -68,7 +95,7 @@ class ClockRelations(Sequence[ClockRelation]):
             [each.basis for each in relations],
             [each.clouds for each in relations],
             [larger(each.clouds) for each in relations],
-            [each.lines for each in relations],
+            line_columns([each.lines for each in relations]),
             numbers,
             relations.__getitem__,
         )
@@ -99,10 +126,18 @@ class ClockRelations(Sequence[ClockRelation]):
             [self.bases[place] for place in places],
             [self.clouds[place] for place in places],
             [self.larger[place] for place in places],
-            [self.lines[place] for place in places],
+            self.lines.at(rows),
             {name: column[rows] for name, column in self.numbers.items()},
             lambda row: self[places[row]],
         )
+
+    @cached_property
+    def flows(self) -> LargerFlows:
+        """The larger flows of those that have one."""
+        known = [(row, flow) for row, flow in enumerate(self.larger) if flow is not None]
+        flows = [flow for _, flow in known]
+        is_up = np.array([flow.direction is Direction.UP for flow in flows], np.bool_)
+        return LargerFlows(np.array([row for row, _ in known], np.int64), flows, [flow.times for flow in flows], is_up)
 
     @cached_property
     def are_separable(self) -> BoolArray:

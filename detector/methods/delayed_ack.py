@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
 
 import numpy as np
 from msgspec import Struct
@@ -25,7 +24,7 @@ from detector.streams.known import are_known
 from detector.streams.summaries import Summaries
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
-from pepscope.captures.packets import BoolArray, Direction, PacketColumns
+from pepscope.captures.packets import BoolArray, Direction, Int64Array, PacketColumns
 from pepscope.results.evidence.columns import Words, evidence_where
 from pepscope.results.finding import Finding, inapplicable
 from pepscope.results.transfer_findings import TransferFinding
@@ -97,7 +96,9 @@ def _held(context: Context) -> list[tuple[int, _Held]]:
         if pair.options.ack_delay_s is not None
         for direction in DIRECTIONS
     ]
-    asked = sorted(asked for direction in DIRECTIONS for asked in _with_data(context, direction))
+    unasked = np.array([pair.options.ack_delay_s is None for pair in pairs], np.bool_)
+    rows, ways = np.nonzero((_data_packets(context) > 0) & unasked[:, None])
+    asked = list(zip(rows.tolist(), [DIRECTIONS[way] for way in ways.tolist()], strict=True))
     packets = [receiver.packets for row, way in asked if (receiver := pairs[row].receiver(way)) is not None]
     counts, least_ns = _core.ack_delays([way for _, way in asked], packets)
     needed_s = np.where(counts >= BULK_ACKS, BULK_DELAY_S, DELAYED_ACK_LIMIT_S)
@@ -108,20 +109,21 @@ def _held(context: Context) -> list[tuple[int, _Held]]:
     ]
 
 
-def _with_data(context: Context, direction: Direction) -> Iterator[tuple[int, Direction]]:
-    """The places of connections without a given delay whose receiver's capture holds data of `direction`."""
+def _data_packets(context: Context) -> Int64Array:
+    """Data packets up and down (columns) that the captures at the receivers of connections (rows) hold."""
     sides, observations = context.sides, context.observations
-    counts, seen_once = np.zeros(len(observations), np.int64), np.ones(len(observations), np.bool_)
-    counts[sides.rows], seen_once[sides.rows] = sides.receiver(direction).of_flow(direction, "data_packets"), False
-    alone = [
-        (row, receiver)
-        for row in np.flatnonzero(seen_once).tolist()
-        if (receiver := observations[row].pair.receiver(direction)) is not None
-    ]
-    received = Summaries([receiver for _, receiver in alone]).of_flow(direction, "data_packets")
-    counts[[row for row, _ in alone]] = received
-    rows: list[int] = np.flatnonzero(counts > 0).tolist()
-    return ((row, direction) for row in rows if observations[row].pair.options.ack_delay_s is None)
+    counts, seen_once = np.zeros((len(observations), 2), np.int64), np.ones(len(observations), np.bool_)
+    seen_once[sides.rows] = False
+    for direction in DIRECTIONS:
+        counts[sides.rows, direction] = sides.receiver(direction).of_flow(direction, "data_packets")
+        alone = [
+            (row, receiver)
+            for row in np.flatnonzero(seen_once).tolist()
+            if (receiver := observations[row].pair.receiver(direction)) is not None
+        ]
+        received = Summaries([receiver for _, receiver in alone]).of_flow(direction, "data_packets")
+        counts[[row for row, _ in alone], direction] = received
+    return counts
 
 
 def _judge(pair: Pair, held: _Held, clock: ClockRelation) -> Evidence | None:

@@ -104,24 +104,28 @@ def _leads_s(context: Context) -> FloatArray:
     leads_s = np.full((2, len(context.observations)), math.nan)
     clocks, sides = context.clocks, context.sides
     is_related = (clocks.numbers["pieces"] > 0) & ~_set_at_unknown_time(clocks)
-    both = np.flatnonzero(is_related[sides.rows]).tolist()
-    rows: list[int] = sides.rows[both].tolist()
-    ends = tuple(_core.fins([side[place].packets for place in both]) for side in (sides.clients, sides.servers))
+    places = np.flatnonzero(is_related[sides.rows])
+    both = sides.rows[places]
+    rows: list[int] = both.tolist()
+    ends = tuple(
+        _core.fins([side[place].packets for place in places.tolist()]) for side in (sides.clients, sides.servers)
+    )
     for direction in _DIRECTIONS:
-        reverse = [clocks.clouds[row].get(direction.reverse) for row in rows]
         (sent_count, sent_ns), (arrived_count, arrived_ns) = (
             (counts[direction], firsts[direction]) for counts, firsts in (ends if direction is _UP else ends[::-1])
         )
         # Where more arrived than left, the sender's capture missed one.
         is_known = are_known(sent_ns, arrived_ns) & (arrived_count <= sent_count)
-        places = [place for place in np.flatnonzero(is_known).tolist() if reverse[place] is not None]
-        found = _core.fin_leads_ns(
-            [flow.times for place in places if (flow := reverse[place]) is not None],
-            sent_ns[places],
-            arrived_ns[places],
-            [clocks.lines[rows[place]] for place in places],
-        )
-        leads_s[direction, [rows[place] for place in places]] = found / 1e9
+        reverse, clouds = direction.reverse, clocks.clouds
+        known = [
+            (place, flow.times)
+            for place in np.flatnonzero(is_known).tolist()
+            if (flow := clouds[rows[place]].get(reverse)) is not None
+        ]
+        places = np.array([place for place, _ in known], np.int64)
+        related, times = both[places], [flow_times for _, flow_times in known]
+        found = _core.fin_leads_ns(times, sent_ns[places], arrived_ns[places], clocks.lines.at(related))
+        leads_s[direction, related] = found / 1e9
     return leads_s
 
 

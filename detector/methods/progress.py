@@ -16,23 +16,24 @@ import numpy as np
 from msgspec import Struct
 
 from detector.clocks.clock_relation import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation
-from detector.clocks.clouds import FlowClouds
 from detector.clocks.early_acks import violations
-from detector.clocks.relation_columns import ClockRelations
+from detector.clocks.relation_columns import ClockRelations, LargerFlows
 from detector.method import Context, Findings, Method
-from detector.pair import Pair, Vantage
+from detector.pair import Vantage
 from detector.streams.known import UNKNOWN, are_known
 from detector.streams.sides import Sides
-from detector.streams.summaries import Summaries
 from detector.streams.window_course import window_course, windows_captured
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
-from pepscope.captures.packets import Direction, Int64Array, PacketColumns
+from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray, Figure, Words, evidence_where
 from pepscope.results.finding import Finding, Weight, inapplicable, intact, split
 from pepscope.results.verdicts import Evidence, FloatArray, Number
 
 NAME = "progress"
+
+_UP, _DOWN = DIRECTIONS
+_DIRECTIONS = tuple(direction.name.lower() for direction in DIRECTIONS)
 
 #: Weight of a fit; the same observation as the acknowledgements' timing, seen in bytes.
 FIT_STRENGTH = 0.2
@@ -169,7 +170,7 @@ def examine(context: Context) -> Findings:
     ]
     ahead = np.flatnonzero(~fits & ~was_set)
     accused = clocks.at(ahead)
-    violating, _ = violations([leads.flows[place] for place in ahead.tolist()], accused)
+    violating, _ = violations(leads.flows.at(ahead), accused)
     evidence = {
         int(leads.rows[place]): _ahead(
             leads.lead(place), count, clock, {each.name: each.values[place] for each in figures}
@@ -245,7 +246,7 @@ class _Leads(Struct, frozen=True):
     """
 
     rows: Int64Array
-    flows: Sequence[FlowClouds]
+    flows: LargerFlows
     numbers: Mapping[str, Int64Array]
     held_back: Sequence[bool | None]
     least_hold_s: FloatArray
@@ -253,38 +254,43 @@ class _Leads(Struct, frozen=True):
     @classmethod
     def of(cls, context: Context) -> _Leads:
         """The leads where times at both ends are known, and the transfer is not too short."""
-        chosen = [
-            (row, observation.pair, flow, receiver)
-            for row, (observation, flow) in enumerate(zip(context.observations, context.clocks.larger, strict=True))
-            if flow is not None and (receiver := observation.pair.receiver(flow.direction)) is not None
-        ]
-        clocks = context.clocks.at(np.array([row for row, *_ in chosen], np.int64))
+        flows = context.clocks.flows
+        clocks, sides, is_up = context.clocks.at(flows.rows), context.sides.at(flows.rows), flows.is_up
+        are_captured, are_in_bytes = _windows_shown(sides, is_up)
+        shifts = np.where(is_up, -sides.aligned(Direction.UP).shift_bytes, sides.aligned(Direction.DOWN).shift_bytes)
+        ends = list(zip(sides.clients, sides.servers, is_up.tolist(), strict=True))
+        senders = [client.packets if up else server.packets for client, server, up in ends]
         found = _core.sender_leads(
-            [flow.times for _, _, flow, _ in chosen],
-            [receiver.packets for *_, receiver in chosen],
-            _windows_in_bytes([pair for _, pair, *_ in chosen], [flow.direction for _, _, flow, _ in chosen]),
-            [pair.receiver_shift(flow.direction) for _, pair, flow, _ in chosen],
+            flows.times,
+            [server.packets if up else client.packets for client, server, up in ends],
+            [
+                packets if is_known else None
+                for packets, is_known in zip(senders, (are_captured & are_in_bytes).tolist(), strict=True)
+            ],
+            shifts.tolist(),
             clocks.lines,
             [basis is ClockBasis.ASSUMED for basis in clocks.bases],
             round(TIMESTAMP_ERROR_S * 1e9),
             (FIXED_BUFFERS_BYTES, SEGMENT_BYTES, SEND_BUFFER_WINDOWS * SEGMENT_BLOCK_BYTES),
         )
         long = np.flatnonzero(found["total_bytes"] >= LEAST_BYTES)
-        kept = [chosen[place] for place in long.tolist()]
-        flows = [flow for _, _, flow, _ in kept]
+        kept = [ends[place] for place in long.tolist()]
         return cls(
-            np.array([row for row, *_ in kept], np.int64),
-            flows,
+            flows.rows[long],
+            flows.at(long),
             {name: column[long] for name, column in found.items()},
-            _held_back([pair.sender(flow.direction) for _, pair, flow, _ in kept], flows),
-            _least_holds_s([pair for _, pair, *_ in kept], flows, clocks.at(long)),
+            [
+                _is_held_back(client if up else server, _DOWN if up else _UP) if is_captured else None
+                for (client, server, up), is_captured in zip(kept, are_captured[long].tolist(), strict=True)
+            ],
+            _least_holds_s(sides, is_up, clocks)[long],
         )
 
     def figures(self) -> list[Figure]:
         """The figures of every finding."""
         numbers, total = self.numbers, self.numbers["total_bytes"]
         return [
-            Figure("direction", [flow.direction.name.lower() for flow in self.flows]),
+            Figure("direction", [_DIRECTIONS[not is_up] for is_up in self.flows.is_up.tolist()]),
             Figure("total_bytes", total),
             Figure("lead_bytes", numbers["most_bytes"]),
             Figure("lead_share", numbers["most_bytes"] / total),
@@ -317,61 +323,39 @@ class _Leads(Struct, frozen=True):
         )
 
 
-def _windows_in_bytes(pairs: Sequence[Pair], directions: Sequence[Direction]) -> list[PacketColumns | None]:
-    """The senders' packets, where they hold the windows that they were shown and the SYN options that scale them."""
-    senders = [pair.sender(direction) for pair, direction in zip(pairs, directions, strict=True)]
-    held = [sender for sender in senders if sender is not None]
-    of_held = iter(zip(held, _windows_shown(held).T.tolist(), strict=True))
-    made: list[PacketColumns | None] = []
-    for sender, direction in zip(senders, directions, strict=True):
-        vantage, is_shown = (None, ()) if sender is None else next(of_held)
-        made.append(vantage.packets if vantage is not None and is_shown[direction.reverse] else None)
-    return made
+def _windows_shown(sides: Sides, is_up: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """Of which flows the capture at the sender holds the windows that it was shown, and of which the SYN options that
+    scale them."""
+    ways = (sides.client, _DOWN), (sides.server, _UP)
+    captured = [windows_captured(summaries, way) for summaries, way in ways]
+    scaled = [summaries.of_flow(way, "window_shift") != UNKNOWN for summaries, way in ways]
+    return np.where(is_up, *captured), np.where(is_up, *scaled)
 
 
-def _windows_shown(vantages: Sequence[Vantage]) -> BoolArray:
-    """Of which captures flows up and down (rows) advertise windows in bytes."""
-    summaries = Summaries(vantages)
-    return np.array(
-        [windows_captured(summaries, way) & (summaries.of_flow(way, "window_shift") != UNKNOWN) for way in DIRECTIONS]
-    )
-
-
-def _least_holds_s(pairs: Sequence[Pair], flows: Sequence[FlowClouds], clocks: ClockRelations) -> FloatArray:
+def _least_holds_s(sides: Sides, is_up: BoolArray, clocks: ClockRelations) -> FloatArray:
     """How long a middlebox held the fastest byte; needs the beginning of the connection at both ends.
 
     The least delays of data in both directions add up to a round trip in which the clocks' offset cancels. Each leg's
     least round trip is known from its acknowledgements; one more of the longer leg is left to a proxy that connects
     onward only when it is asked.
     """
-    held_s, sides = np.zeros(len(pairs)), Sides.of(pairs)
     numbers = clocks.numbers
-    around_s = (numbers["data_high_s"] - numbers["data_low_s"])[sides.rows]
-    is_known = np.isfinite(around_s) & (numbers["pieces"] == 1)[sides.rows]
+    around_s = numbers["data_high_s"] - numbers["data_low_s"]
+    is_known = np.isfinite(around_s) & (numbers["pieces"] == 1)
     for direction in DIRECTIONS:
         is_known &= np.logical_and(*sides.began(direction))
-    is_up = np.array([flow.direction is Direction.UP for flow in flows], np.bool_)[sides.rows]
     # Of data at their sender, and of what comes back at its sender: the client sends up, the server down.
-    up_ns = sides.client.of_flow(Direction.UP, "round_trip_time_min_ns")
-    down_ns = sides.server.of_flow(Direction.DOWN, "round_trip_time_min_ns")
+    up_ns = sides.client.of_flow(_UP, "round_trip_time_min_ns")
+    down_ns = sides.server.of_flow(_DOWN, "round_trip_time_min_ns")
     is_known &= are_known(up_ns, down_ns)
     first_s, then_s = np.where(is_up, up_ns, down_ns) / 1e9, np.where(is_up, down_ns, up_ns) / 1e9
     rest_s = around_s - (first_s + then_s) - np.maximum(first_s, then_s)
-    held_s[sides.rows] = np.where(is_known, np.maximum(0.0, rest_s), 0.0)
-    return held_s
+    return np.where(is_known, np.maximum(0.0, rest_s), 0.0)
 
 
-def _held_back(senders: Sequence[Vantage | None], flows: Sequence[FlowClouds]) -> list[bool | None]:
-    """Whether the receive windows that senders were shown fell to a small share of what they had been; None where the
-    captures do not hold them."""
-    held = [(place, sender) for place, sender in enumerate(senders) if sender is not None]
-    summaries, made = Summaries([sender for _, sender in held]), list[bool | None]([None] * len(senders))
-    captured = [windows_captured(summaries, way).tolist() for way in DIRECTIONS]
-    for number, (place, sender) in enumerate(held):
-        advertising = flows[place].direction.reverse
-        if captured[advertising][number]:
-            made[place] = sender.derived(window_course, advertising).least_share < HELD_BACK_SHARE
-    return made
+def _is_held_back(sender: Vantage, advertising: Direction) -> bool:
+    """Whether the receive windows that a sender was shown fell to a small share of what they had been."""
+    return sender.derived(window_course, advertising).least_share < HELD_BACK_SHARE
 
 
 METHOD = Method(NAME, "transfer progress", (ProgressFinding,), examine)

@@ -33,9 +33,11 @@ def load_vantages(capture: Capture, numbers: Sequence[int]) -> list[Vantage]:
     table = _Rows(capture, numbers)
     path, nothing = capture.path, cast("Any", None)
     made: list[Vantage] = []
-    for row, (recorded, up, down, falls) in enumerate(capture.load(numbers, DOUBTED_STEP_NS)):
+    for row, (recorded, up, down, falls, is_blanked) in enumerate(capture.load(numbers, DOUBTED_STEP_NS)):
         packets = without_backward_steps(recorded) if falls else recorded
         was_set_back = falls and (packets is not recorded or is_clock_set_back(recorded))
-        payload = {_UP: without_blanked(up), _DOWN: without_blanked(down)}
+        payload = {_UP: up, _DOWN: down}
+        if is_blanked:
+            payload = {way: without_blanked(sample) for way, sample in payload.items()}
         made.append(LoadedVantage(path, nothing, packets, payload, was_set_back, table, row))
     return made

@@ -222,9 +222,9 @@ class Capture:
 
     def load(
         self, connection_ids: Sequence[int], least_fall_ns: int
-    ) -> list[tuple[PacketColumns, PayloadSample, PayloadSample, bool]]:
-        """Packets and payload (up and down) of some connections, and whether the times of each fall by more than this
-        from one packet to the next."""
+    ) -> list[tuple[PacketColumns, PayloadSample, PayloadSample, bool, bool]]:
+        """Packets and payload (up and down) of some connections, whether the times of each fall by more than this from
+        one packet to the next, and whether all payload of a stream is one byte repeated."""
         return self._core.load(connection_ids, least_fall_ns)
 
     def frame_numbers(self, connection_id: int) -> npt.NDArray[np.int64]:

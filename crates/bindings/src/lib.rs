@@ -42,7 +42,7 @@ mod _core {
     #[pymodule_export]
     use crate::connections::one_capture::{exchanges_and_senders, frame_spans, frames_at, member_quantiles, row_codes};
     #[pymodule_export]
-    use crate::flows::clocks::Constraints;
+    use crate::flows::clocks::{Constraints, ConstraintsOfMany};
     #[pymodule_export]
     use crate::flows::flow_columns::{
         clock_bounds, early_acks, early_own_acks, fin_leads_ns, flow_numbers, flow_times, published, round_trips_below,
@@ -50,7 +50,7 @@ mod _core {
     #[pymodule_export]
     use crate::flows::flow_ends::{coded_options, fin_offsets, flow_ends, openings, FlowEnds};
     #[pymodule_export]
-    use crate::flows::flow_times::FlowTimes;
+    use crate::flows::flow_times::{ClockLineColumns, FlowTimes};
     #[pymodule_export]
     use crate::flows::host_clock::HostTicks;
     #[pymodule_export]

@@ -134,9 +134,7 @@ def judge_general(measured: Measured, chosen: BoolArray, figures: list[Figure]) 
 def _nearer_than_handshake(measured: Measured) -> _Nearer:
     path_ns, numbers = measured.handshake_path_ns, measured.numbers
     limits_ns = NEARER_SHARE * path_ns - (TIMESTAMP_ERROR_S + measured.tick_s) * 1e9
-    count = _core.round_trips_below(
-        [flow.times for flow in measured.flows], np.where(are_known(path_ns), limits_ns, -math.inf)
-    )
+    count = _core.round_trips_below(measured.flows.times, np.where(are_known(path_ns), limits_ns, -math.inf))
     found = (count >= SEVERAL_ACKS) & are_known(path_ns, numbers["least_round_trip_ns"])
     return _Nearer(count, count / (numbers["round_trip_count"] + 1), found)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,15 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
-from detector.clocks.clouds import FlowClouds
 from detector.clocks.early_acks import ahead_of_receiver, violations
 from detector.clocks.handshake_path import handshake_round_trips_ns, legs_ns
-from detector.clocks.relation_columns import ClockRelations
+from detector.clocks.relation_columns import ClockRelations, LargerFlows
 from detector.method import Context
 from detector.options import ClockMode
-from detector.pair import Pair
 from detector.streams.known import UNKNOWN, are_known, seconds
 from detector.streams.sides import Sides
 from pepscope import _core
+from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray, Figure
 from pepscope.results.verdicts import FloatArray
@@ -31,7 +30,7 @@ TICKING_SHARE = 0.05
 #: So many packets show whether it does.
 TICKING_PACKETS = 100_000
 
-_DIRECTIONS = {direction: direction.name.lower() for direction in Direction}
+_DIRECTIONS = tuple(direction.name.lower() for direction in DIRECTIONS)
 
 OWN_BEFORE = "acks_before_receivers_own"
 OWN_COMPARED = "acks_compared_with_receivers_own"
@@ -53,8 +52,7 @@ class Measured(Struct, frozen=True):
     """
 
     rows: Int64Array
-    pairs: Sequence[Pair]
-    flows: Sequence[FlowClouds]
+    flows: LargerFlows
     clocks: ClockRelations
     numbers: Mapping[str, npt.NDArray[Any]]
     tick_s: FloatArray
@@ -68,24 +66,21 @@ class Measured(Struct, frozen=True):
     @classmethod
     def of(cls, context: Context) -> Measured:
         """What the connections of a context show."""
-        known = [(row, flow) for row, flow in enumerate(context.clocks.larger) if flow is not None]
-        numbers = _core.flow_numbers([flow.times for _, flow in known])
+        known = context.clocks.flows
+        numbers = _core.flow_numbers(known.times)
         acknowledged = np.flatnonzero(numbers["ack_count"] > 0)
-        rows = np.array([row for row, _ in known], np.int64)[acknowledged]
-        pairs = [context.observations[row].pair for row in rows.tolist()]
-        flows, clocks = [known[place][1] for place in acknowledged.tolist()], context.clocks.at(rows)
+        flows = known.at(acknowledged)
+        clocks, is_up = context.clocks.at(flows.rows), flows.is_up
         # Of those that have clouds both sides are known.
-        sides = context.sides if len(pairs) == len(context.sides) else Sides.of(pairs)
-        is_up = np.array([flow.direction is Direction.UP for flow in flows], np.bool_)
+        sides = context.sides.at(flows.rows)
         violating, timed = violations(flows, clocks)
         ahead, compared = ahead_of_receiver(flows, clocks)
         return cls(
-            rows,
-            pairs,
+            flows.rows,
             flows,
             clocks,
             {name: column[acknowledged] for name, column in numbers.items()},
-            _ticks_s(pairs),
+            _ticks_s(sides),
             seconds(_by_direction(is_up, lambda way: legs_ns(sides.sender(way), way)[0])),
             _by_direction(is_up, lambda way: handshake_round_trips_ns(sides, way)),
             violating,
@@ -115,7 +110,7 @@ class Measured(Struct, frozen=True):
         """Method 1 (theta = 0) or Method 2 with i = 1 (theta from the first datum), by the receiver's own ACK times."""
         first_ns = self.numbers["first_delay_ns"]
         theta_ns = np.zeros(len(self), np.int64) if mode is ClockMode.SYNCHRONISED else first_ns
-        (timed, violating), margin_s = _core.published([flow.times for flow in self.flows], theta_ns, TIMESTAMP_ERROR_S)
+        (timed, violating), margin_s = _core.published(self.flows.times, theta_ns, TIMESTAMP_ERROR_S)
         nothing = (first_ns == UNKNOWN) | (timed == 0)
         violating = np.where(nothing, 0, violating)
         return Published(violating / np.maximum(timed, 1), np.where(nothing, math.inf, margin_s), violating)
@@ -127,7 +122,7 @@ class Measured(Struct, frozen=True):
         for row in np.flatnonzero(pieces > 1).tolist():
             steps_s[row] = clocks[row].steps_s[0]
         return [
-            Figure("direction", [_DIRECTIONS[flow.direction] for flow in self.flows]),
+            Figure("direction", [_DIRECTIONS[not is_up] for is_up in self.flows.is_up.tolist()]),
             Figure("clocks", [mode.value for mode in clocks.modes]),
             Figure("clock_basis", [basis.value for basis in clocks.bases]),
             Figure("slack_s", finite(self.of_clocks("slack_s"))),
@@ -165,11 +160,11 @@ def _by_direction(is_up: BoolArray, number: Callable[[Direction], Int64Array]) -
     return np.where(is_up, number(Direction.UP), number(Direction.DOWN))
 
 
-def _ticks_s(pairs: Sequence[Pair]) -> FloatArray:
+def _ticks_s(sides: Sides) -> FloatArray:
     """The coarser capture's clock tick of each pair, where many successive packets bear the same time; else 0."""
-    ticks = np.zeros(len(pairs))
-    for side in (0, -1):
-        packets = [pair.vantages[side].packets for pair in pairs]
+    ticks = np.zeros(len(sides))
+    for vantages in (sides.clients, sides.servers):
+        packets = [vantage.packets for vantage in vantages]
         steps, equal, least_ns = _core.timestamp_steps(packets, TICKING_PACKETS)
         is_coarse = are_known(least_ns) & (equal / np.maximum(steps, 1) >= TICKING_SHARE)
         ticks = np.maximum(ticks, np.where(is_coarse, least_ns / 1e9, 0.0))

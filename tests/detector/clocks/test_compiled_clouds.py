@@ -85,7 +85,8 @@ def test_clouds_are_those_of_the_reference(seed, count, how, server_clock, lower
     for columns, cloud in ((found.lower, lower), (found.upper, upper)):
         assert [column.tolist() for column in columns] == [cloud.x_ns.tolist(), cloud.y_ns.tolist()]
     if not server_clock:
-        (bounds,), of_bounds = _core.clock_bounds([times], [(lower_spared, upper_spared)], bins, DRIFT_LIMIT, 41)
+        of_connections, of_bounds = _core.clock_bounds([times], [(lower_spared, upper_spared)], bins, DRIFT_LIMIT, 41)
+        bounds = of_connections[0]
         assert (bounds.lower[1].tolist(), bounds.upper[1].tolist()) == (lower.y_ns.tolist(), upper.y_ns.tolist())
         exact = found.separate(DRIFT_LIMIT)
         data = _core.Constraints(
@@ -115,7 +116,9 @@ def test_early_acknowledgements_are_those_of_the_reference(seed, count, how, pie
         given = lines(random, wanted, pieces)
         asked, reference = ([found], [given], [spared], ERROR_NS), (wanted, given, spared, ERROR_NS)
         assert tuple(_core.early_acks(*asked)[:, 0].tolist()) == reference_early_acks.early_acks(*reference)
-        assert _core.early_own_acks(*asked) == [reference_early_acks.early_own_acks(*reference)]
+        parts = [part for part in reference_early_acks.early_own_acks(*reference) if part[1]]
+        least = min(parts, key=lambda part: part[0] / part[1], default=(0, 0))
+        assert tuple(_core.early_own_acks(*asked)[:, 0].tolist()) == least
         counts, margin_s = _core.published([found], [theta_ns], 1e-3)
         published = reference_early_acks.published(wanted, theta_ns, 1e-3) or (0, 0, np.inf)
         assert (*counts[:, 0].tolist(), margin_s[0]) == published
@@ -149,7 +152,8 @@ def test_generated_connections_show_early_acknowledgements_and_repeats():
     asked = ([found], [lines(np.random.default_rng(0), wanted, 1)], [2], ERROR_NS)
     (early,), (timed,) = _core.early_acks(*asked)
     assert 10 < early < timed
-    assert any(count for count, _ in _core.early_own_acks(*asked)[0])
+    (early_own,), _ = _core.early_own_acks(*asked)
+    assert early_own > 0
     assert found.round_trip_count < found.ack_count
 
 

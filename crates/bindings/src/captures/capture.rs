@@ -232,7 +232,8 @@ impl Capture {
         Ok(self.analysed.with_summaries(indices.into_iter(), count).map_err(raised)?.into_pyarray(py))
     }
 
-    /// Packets and payload of some connections; of each whether its capture's clock fell by more than `least_fall_ns`.
+    /// Packets and payload of some connections; of each whether its capture's clock fell by more than `least_fall_ns`,
+    /// and whether all payload of a stream is one byte repeated.
     fn load(&self, py: Python<'_>, indices: Vec<usize>, least_fall_ns: i64) -> PyResult<Vec<Loaded>> {
         let mut loaded = Vec::with_capacity(indices.len());
         for some in indices.chunks(LOADED_AT_ONCE) {
@@ -245,7 +246,8 @@ impl Capture {
                 };
                 let falls = packets.clock_falls(py, least_fall_ns)?;
                 let (up, down) = self.payload(py, index)?;
-                loaded.push((packets, up, down, falls));
+                let is_blanked = [&up, &down].into_iter().any(|sample| sample.sample.is_one_byte_repeated());
+                loaded.push((packets, up, down, falls, is_blanked));
             }
         }
         Ok(loaded)
@@ -378,7 +380,7 @@ impl Capture {
 /// First and last frame of a connection, and those of some of its packets.
 type FramesAt = (Option<(i64, i64)>, Vec<i64>);
 /// Packets, payload up and down, and whether the clock fell.
-type Loaded = (PacketColumns, PayloadSample, PayloadSample, bool);
+type Loaded = (PacketColumns, PayloadSample, PayloadSample, bool, bool);
 /// Columns, end points of clients and of servers, and options of SYNs up and down.
 type Summaries<'py> = (Bound<'py, PyDict>, (Vec<String>, Vec<String>), (Octets<'py>, Octets<'py>));
 type Octets<'py> = Vec<Bound<'py, PyBytes>>;

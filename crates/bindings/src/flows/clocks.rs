@@ -3,7 +3,7 @@
 use numpy::{PyArray1, PyReadonlyArray1};
 use pepscope_evidence::clocks::constraints;
 use pepscope_evidence::clocks::separation::{Separation, Spared};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::flows::flow_times::FlowTimes;
@@ -17,6 +17,22 @@ type Points<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 /// Lower and upper bounds on the difference of two clocks.
 #[pyclass(module = "pepscope._core", frozen)]
 pub(crate) struct Constraints(pub(crate) constraints::Constraints);
+
+/// Those of many connections; an object is made of one that is asked for.
+#[pyclass(module = "pepscope._core", frozen)]
+pub(crate) struct ConstraintsOfMany(pub(crate) Vec<constraints::Constraints>);
+
+#[pymethods]
+impl ConstraintsOfMany {
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    fn __getitem__(&self, row: usize) -> PyResult<Constraints> {
+        let found = self.0.get(row).ok_or_else(|| PyIndexError::new_err("there is no such connection"))?;
+        Ok(Constraints(found.clone()))
+    }
+}
 
 #[pymethods]
 impl Constraints {

@@ -12,9 +12,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::captures::packets::PacketArrays;
-use crate::flows::clocks::Constraints;
-use crate::flows::flow_times::{taken_over, FlowTimes, Lines};
-use crate::record::number_or_unknown;
+use crate::flows::clocks::ConstraintsOfMany;
+use crate::flows::flow_times::{FlowTimes, GivenLines};
+use crate::record::{number_or_unknown, Given};
 
 type Int64s<'py> = Bound<'py, PyArray2<i64>>;
 
@@ -97,13 +97,13 @@ pub(crate) fn flow_numbers<'py>(py: Python<'py>, flows: Vec<PyRef<'py, FlowTimes
 pub(crate) fn early_acks<'py>(
     py: Python<'py>,
     flows: Vec<PyRef<'py, FlowTimes>>,
-    lines: Vec<Lines>,
+    lines: GivenLines<'py>,
     spared: Vec<usize>,
     error_ns: f64,
 ) -> PyResult<Int64s<'py>> {
     even(&[flows.len(), lines.len(), spared.len()])?;
-    let rows = flows.iter().zip(lines).zip(spared).map(|((flow, lines), spared)| {
-        let lines = taken_over(lines);
+    let rows = flows.iter().zip(spared).enumerate().map(|(row, (flow, spared))| {
+        let lines = lines.of(row);
         let EarlyCount { early, compared } =
             flow.0.early_acks(ClockBound { lines: ClockLines(&lines), spared, error_ns });
         [early, compared]
@@ -111,21 +111,23 @@ pub(crate) fn early_acks<'py>(
     Ok(two_counts(py, &rows.collect::<Vec<_>>()))
 }
 
-/// The same by the receiver's own acknowledgements, for each part of a connection.
+/// The same by the receiver's own acknowledgements, of the part of a connection in which the smallest share is early.
 #[pyfunction]
-pub(crate) fn early_own_acks(
-    flows: Vec<PyRef<'_, FlowTimes>>,
-    lines: Vec<Lines>,
+pub(crate) fn early_own_acks<'py>(
+    py: Python<'py>,
+    flows: Vec<PyRef<'py, FlowTimes>>,
+    lines: GivenLines<'py>,
     spared: Vec<usize>,
     error_ns: f64,
-) -> PyResult<Vec<Vec<(usize, usize)>>> {
+) -> PyResult<Int64s<'py>> {
     even(&[flows.len(), lines.len(), spared.len()])?;
-    let rows = flows.iter().zip(lines).zip(spared).map(|((flow, lines), spared)| {
-        let lines = taken_over(lines);
+    let rows = flows.iter().zip(spared).enumerate().map(|(row, (flow, spared))| {
+        let lines = lines.of(row);
         let parts = flow.0.early_own_acks(ClockBound { lines: ClockLines(&lines), spared, error_ns });
-        parts.into_iter().map(|count| (count.early, count.compared)).collect()
+        let EarlyCount { early, compared } = EarlyCount::least_of(parts);
+        [early, compared]
     });
-    Ok(rows.collect())
+    Ok(two_counts(py, &rows.collect::<Vec<_>>()))
 }
 
 /// Timed and violating acknowledgements (rows) and the least margin, by given offsets.
@@ -133,11 +135,13 @@ pub(crate) fn early_own_acks(
 pub(crate) fn published<'py>(
     py: Python<'py>,
     flows: Vec<PyRef<'py, FlowTimes>>,
-    theta_ns: Vec<i64>,
+    theta_ns: Given<'py, i64>,
     error_s: f64,
 ) -> PyResult<(Int64s<'py>, Bound<'py, PyArray1<f64>>)> {
+    let theta_ns = theta_ns.values();
     even(&[flows.len(), theta_ns.len()])?;
-    let found: Vec<_> = flows.iter().zip(theta_ns).map(|(flow, theta)| flow.0.published(theta, error_s)).collect();
+    let found: Vec<_> =
+        flows.iter().zip(theta_ns.iter()).map(|(flow, &theta)| flow.0.published(theta, error_s)).collect();
     let counts: Vec<[usize; 2]> =
         found.iter().map(|one| one.map_or([0, 0], |one| [one.timed, one.violating])).collect();
     let margins = found.iter().map(|one| one.map_or(f64::INFINITY, |one| one.margin_s));
@@ -149,13 +153,14 @@ pub(crate) fn published<'py>(
 pub(crate) fn round_trips_below<'py>(
     py: Python<'py>,
     flows: Vec<PyRef<'py, FlowTimes>>,
-    limits_ns: Vec<f64>,
+    limits_ns: Given<'py, f64>,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let limits_ns = limits_ns.values();
     even(&[flows.len(), limits_ns.len()])?;
     let counts = flows
         .iter()
-        .zip(limits_ns)
-        .map(|(flow, limit_ns)| flow.0.round_trips_ns().filter(|&time_ns| (time_ns as f64) < limit_ns).count() as i64);
+        .zip(limits_ns.iter())
+        .map(|(flow, &limit_ns)| flow.0.round_trips_ns().filter(|&time_ns| (time_ns as f64) < limit_ns).count() as i64);
     Ok(PyArray1::from_iter(py, counts))
 }
 
@@ -165,13 +170,14 @@ pub(crate) fn round_trips_below<'py>(
 pub(crate) fn fin_leads_ns<'py>(
     py: Python<'py>,
     flows: Vec<PyRef<'py, FlowTimes>>,
-    sent_ns: Vec<i64>,
-    arrived_ns: Vec<i64>,
-    lines: Vec<Lines>,
+    sent_ns: Given<'py, i64>,
+    arrived_ns: Given<'py, i64>,
+    lines: GivenLines<'py>,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let (sent_ns, arrived_ns) = (sent_ns.values(), arrived_ns.values());
     even(&[flows.len(), sent_ns.len(), arrived_ns.len(), lines.len()])?;
-    let leads = flows.iter().zip(sent_ns).zip(arrived_ns).zip(lines).map(|(((flow, sent_ns), arrived_ns), lines)| {
-        flow.0.fin_lead_ns(sent_ns, arrived_ns, ClockLines(&taken_over(lines))).unwrap_or(f64::NAN)
+    let leads = flows.iter().enumerate().map(|(row, flow)| {
+        flow.0.fin_lead_ns(sent_ns[row], arrived_ns[row], ClockLines(&lines.of(row))).unwrap_or(f64::NAN)
     });
     Ok(PyArray1::from_iter(py, leads))
 }
@@ -195,7 +201,7 @@ pub(crate) fn clock_bounds<'py>(
     bins: usize,
     drift_limit: f64,
     drift_steps: Option<usize>,
-) -> PyResult<(Vec<Constraints>, Bound<'py, PyDict>)> {
+) -> PyResult<(ConstraintsOfMany, Bound<'py, PyDict>)> {
     even(&[flows.len(), spared.len()])?;
     let bounds = flows.iter().zip(spared).map(|(flows, (lower, upper))| {
         let flows: Vec<&times::FlowTimes> = flows.iter().map(|flow| &flow.0).collect();
@@ -217,7 +223,7 @@ pub(crate) fn clock_bounds<'py>(
         columns.set_item(name, rows.into_pyarray(py))?;
     }
     add_points(&columns, &bounds)?;
-    Ok((bounds.into_iter().map(|one| Constraints(one.constraints)).collect(), columns))
+    Ok((ConstraintsOfMany(bounds.into_iter().map(|one| one.constraints).collect()), columns))
 }
 
 type CloudNumber = fn(&Clouds) -> i64;

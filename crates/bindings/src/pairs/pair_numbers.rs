@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::captures::packets::PacketArrays;
-use crate::flows::flow_times::{taken_over, FlowTimes, Lines};
+use crate::flows::flow_times::{FlowTimes, GivenLines};
 use crate::record::{number_or_unknown, record};
 
 record! {
@@ -86,7 +86,7 @@ pub(crate) fn sender_leads<'py>(
     receivers: Vec<PacketArrays<'py>>,
     windows: Vec<Option<PacketArrays<'py>>>,
     shifts: Vec<i64>,
-    lines: Vec<Lines>,
+    lines: GivenLines<'py>,
     clocks_given: Vec<bool>,
     error_ns: i64,
     buffers: (i64, i64, i64),
@@ -98,8 +98,8 @@ pub(crate) fn sender_leads<'py>(
     let (fixed_bytes, segment_bytes, bytes_per_segment) = buffers;
     let buffers = RelayBuffers { fixed_bytes, segment_bytes, bytes_per_segment };
     let mut found = Vec::with_capacity(flows.len());
-    for (row, (flow, lines)) in flows.iter().zip(lines).enumerate() {
-        let lines = taken_over(lines);
+    for (row, flow) in flows.iter().enumerate() {
+        let lines = lines.of(row);
         let comparison = LeadComparison {
             receiver: receivers[row].columns()?,
             windows: windows[row].as_ref().map(PacketArrays::columns).transpose()?,

@@ -31,6 +31,15 @@ pub struct EarlyCount {
     pub compared: usize,
 }
 
+impl EarlyCount {
+    /// The one with the smallest share of early ones, the first of equal ones; nothing where none could be early.
+    pub fn least_of(parts: impl IntoIterator<Item = EarlyCount>) -> EarlyCount {
+        let share = |count: &EarlyCount| count.early as f64 / count.compared as f64;
+        let known = parts.into_iter().filter(|count| count.compared > 0);
+        known.min_by(|one, other| share(one).total_cmp(&share(other))).unwrap_or_default()
+    }
+}
+
 impl ClockBound<'_> {
     /// Client times from which to which each piece holds. Whole numbers: a floating-point number of nanoseconds since
     /// 1970 is off by 100 ns, and a packet at the start of a piece would be taken into the piece before.

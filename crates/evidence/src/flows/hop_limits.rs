@@ -14,13 +14,16 @@ pub struct AnsweringHopLimits {
 impl Packets<'_> {
     /// The most frequent hop limit up (0) and down (1), the lowest of equally frequent ones.
     pub fn hop_limits(&self) -> [Option<u8>; 2] {
-        let mut counts = [[0; 256]; 2];
-        for (&ttl, &way) in self.ttl.iter().zip(self.direction) {
-            if let Some(counts) = counts.get_mut(usize::from(way)) {
-                counts[usize::from(ttl)] += 1;
+        [0, 1].map(|asked| {
+            let own = || self.ttl.iter().zip(self.direction).filter(|&(_, &way)| way == asked).map(|(&ttl, _)| ttl);
+            // Mostly all are alike, which is seen without counting.
+            let first = own().next()?;
+            if own().all(|ttl| ttl == first) {
+                Some(first)
+            } else {
+                most_frequent(own())
             }
-        }
-        counts.map(|counts| most_counted(&counts))
+        })
     }
 
     /// The hop limits of `direction`'s answer to a handshake and of what followed.
