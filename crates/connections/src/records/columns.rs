@@ -207,10 +207,10 @@ struct EncodedConnection {
 }
 
 impl EncodedConnection {
-    fn decode_into(&self, words: &[u32], columns: &mut Columns) {
+    /// Append the packets by way of `block`, which takes as long to make as a small connection to decode.
+    fn decode_into(&self, words: &[u32], block: &mut Block, columns: &mut Columns) {
         let origins = self.origins;
         let mut rows = RecordReader::new(words);
-        let mut block = Block::EMPTY;
         loop {
             let mut count = 0;
             for (place, row) in rows.by_ref().take(BLOCK_ROWS).enumerate() {
@@ -237,7 +237,7 @@ impl EncodedConnection {
             if count == 0 {
                 return;
             }
-            columns.append(&block, count);
+            columns.append(block, count);
         }
     }
 
@@ -294,9 +294,10 @@ impl EncodedPackets {
         let wanted = self.connections.get(range.start.min(self.len())..range.end.min(self.len())).unwrap_or(&[]);
         let mut columns = Columns::with_capacity(wanted.iter().map(|encoded| encoded.packets).sum());
         columns.starts.push(0);
+        let mut block = Block::EMPTY;
         for encoded in wanted {
             let first_row = columns.time_ns.len();
-            encoded.decode_into(self.words.of(&encoded.words), &mut columns);
+            encoded.decode_into(self.words.of(&encoded.words), &mut block, &mut columns);
             columns.sack_blocks.extend(encoded.sack_blocks(first_row));
             columns.starts.push(columns.time_ns.len());
         }
