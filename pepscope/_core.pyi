@@ -153,7 +153,7 @@ def filled_json(
     ends: npt.NDArray[np.int64],
     shapes: Sequence[tuple[Sequence[bytes], Sequence[Any]]],
     encode: Callable[[Any], bytes],
-) -> tuple[bytes, npt.NDArray[np.int64]]:
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Documents one after the other: `order` says of which shape each is, of which `shapes` has the text between the
     gaps and a column a gap, with a row for each document of the shape. Columns are float64 (null where not finite),
     int64, bool, a list of values (bytes are JSON already), uint32 places in such a list, or texts as a run of UTF-8

@@ -57,7 +57,7 @@ def test_templates_take_turns_and_ends_are_told() -> None:
     one, other = Template.of_text(b"<", b">"), Template.of_text(b"-")
     order = np.asarray([0, 1, 0, 1, 1], np.uint32)
     text, ends = filled(order, np.asarray([2, 2, 5]), [(one, [["a", 1]]), (other, [])])
-    assert (text, ends.tolist()) == (b'<"a">-<1>--', [6, 6, 11])
+    assert (bytes(text), ends.tolist()) == (b'<"a">-<1>--', [6, 6, 11])
 
 
 @pytest.mark.parametrize("columns", [[["a"]], []])

@@ -1,5 +1,7 @@
 //! JSON documents that are filled in from columns.
 
+use std::ops::Range;
+
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pepscope_text::json;
 use pepscope_text::template::{Columns, Shape};
@@ -41,7 +43,7 @@ impl<'py> FromPyObject<'_, 'py> for Column<'py> {
 
 /// A column as its values lie in memory.
 enum Values<'a, 'py> {
-    Floats(&'a [f64]),
+    Floats(&'a [f64], LastFloat),
     Integers(&'a [i64]),
     Truths(&'a [bool]),
     Coded(&'a [u32], &'a Bound<'py, PyList>),
@@ -54,7 +56,7 @@ enum Values<'a, 'py> {
 impl<'py> Column<'py> {
     fn values(&self, encode: &Bound<'py, PyAny>) -> PyResult<Values<'_, 'py>> {
         Ok(match self {
-            Column::Numbers(NumberColumn::Floats(values)) => Values::Floats(values.as_slice()?),
+            Column::Numbers(NumberColumn::Floats(values)) => Values::Floats(values.as_slice()?, LastFloat::default()),
             Column::Numbers(NumberColumn::Integers(values)) => Values::Integers(values.as_slice()?),
             Column::Numbers(NumberColumn::Truths(values)) => Values::Truths(values.as_slice()?),
             Column::Coded(codes, values) => {
@@ -78,6 +80,26 @@ impl<'py> Column<'py> {
     }
 }
 
+/// Where the number that a column wrote last stands: many rows have the number of the row before, and finding its digits
+/// takes longer than copying them.
+#[derive(Default)]
+struct LastFloat {
+    bits: u64,
+    text: Range<usize>,
+}
+
+impl LastFloat {
+    fn write(&mut self, out: &mut Vec<u8>, value: f64) {
+        let begin = out.len();
+        if value.to_bits() == self.bits && !self.text.is_empty() {
+            out.extend_from_within(self.text.clone());
+        } else {
+            json::float(out, value);
+        }
+        *self = LastFloat { bits: value.to_bits(), text: begin..out.len() };
+    }
+}
+
 /// The columns of a shape, and what writes values of other types.
 struct Filling<'a, 'py> {
     columns: Vec<Values<'a, 'py>>,
@@ -87,10 +109,10 @@ struct Filling<'a, 'py> {
 impl Columns for Filling<'_, '_> {
     type Error = PyErr;
 
-    fn write(&self, out: &mut Vec<u8>, gap: usize, row: usize) -> PyResult<()> {
+    fn write(&mut self, out: &mut Vec<u8>, gap: usize, row: usize) -> PyResult<()> {
         let short = || PyIndexError::new_err(format!("the column of gap {gap} has no row {row}"));
-        match self.columns.get(gap).ok_or_else(short)? {
-            Values::Floats(values) => json::float(out, *values.get(row).ok_or_else(short)?),
+        match self.columns.get_mut(gap).ok_or_else(short)? {
+            Values::Floats(values, last) => last.write(out, *values.get(row).ok_or_else(short)?),
             Values::Integers(values) => json::integer(out, *values.get(row).ok_or_else(short)?),
             Values::Truths(values) => json::boolean(out, *values.get(row).ok_or_else(short)?),
             Values::Coded(codes, values) => {
@@ -134,7 +156,8 @@ fn write_value(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, encode: &Bound<'_, P
 type Given<'py> = (Vec<Bound<'py, PyBytes>>, Vec<Bound<'py, PyAny>>);
 
 /// Documents one after the other as bytes: `order` says of which shape each is, `shapes` has the pieces of text and the
-/// columns of each. Returns where the first, the second, ... of `ends` documents end, too.
+/// columns of each. Returns where the first, the second, ... of `ends` documents end, too. The bytes are an array, which
+/// takes them over without a copy.
 #[pyfunction]
 pub(crate) fn filled_json<'py>(
     py: Python<'py>,
@@ -142,7 +165,7 @@ pub(crate) fn filled_json<'py>(
     ends: PyReadonlyArray1<'py, i64>,
     shapes: Vec<Given<'py>>,
     encode: Bound<'py, PyAny>,
-) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyArray1<i64>>)> {
+) -> PyResult<(Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>)> {
     let pieces: Vec<Vec<&[u8]>> =
         shapes.iter().map(|(pieces, _)| pieces.iter().map(|piece| piece.as_bytes()).collect()).collect();
     let columns: Vec<Vec<Column<'_>>> = shapes
@@ -166,5 +189,5 @@ pub(crate) fn filled_json<'py>(
         begin = end;
         places.push(out.len() as i64);
     }
-    Ok((PyBytes::new(py, &out), places.into_pyarray(py)))
+    Ok((out.into_pyarray(py), places.into_pyarray(py)))
 }

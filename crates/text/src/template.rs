@@ -5,7 +5,7 @@ pub trait Columns {
     type Error;
 
     /// Append the value of a gap in a row; both are counted from 0.
-    fn write(&self, out: &mut Vec<u8>, gap: usize, row: usize) -> Result<(), Self::Error>;
+    fn write(&mut self, out: &mut Vec<u8>, gap: usize, row: usize) -> Result<(), Self::Error>;
 }
 
 /// What a value takes, if it is short.
@@ -51,7 +51,7 @@ mod tests {
     impl Columns for Digits {
         type Error = ();
 
-        fn write(&self, out: &mut Vec<u8>, gap: usize, row: usize) -> Result<(), ()> {
+        fn write(&mut self, out: &mut Vec<u8>, gap: usize, row: usize) -> Result<(), ()> {
             out.push(*self.0.get(gap).and_then(|column| column.get(row)).ok_or(())?);
             Ok(())
         }

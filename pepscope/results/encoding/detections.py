@@ -8,7 +8,7 @@ from typing import Any
 from pepscope.captures.provenance import time_text, tool_document
 from pepscope.results.encoding.packets import packets_document
 from pepscope.results.encoding.pairs import PairDocuments, PairTexts
-from pepscope.results.encoding.templates import Layout, finite, plain_document
+from pepscope.results.encoding.templates import Layout, Octets, finite, plain_document
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED
 from pepscope.results.verdicts import (
@@ -109,7 +109,7 @@ def evidence_document(item: Evidence) -> dict[str, Any]:
     }
 
 
-def json_chunks(result: DetectionResult, *, indent: int = 2) -> Iterator[bytes]:
+def json_chunks(result: DetectionResult, *, indent: int = 2) -> Iterator[Octets]:
     """The text of `detection_document` in pieces, indented, without a document in memory."""
     layout = Layout(indent)
     head = {
@@ -127,7 +127,7 @@ def json_chunks(result: DetectionResult, *, indent: int = 2) -> Iterator[bytes]:
     yield b"\n}"
 
 
-def _members(chunks: Iterable[bytes], layout: Layout) -> Iterator[bytes]:
+def _members(chunks: Iterable[Octets], layout: Layout) -> Iterator[Octets]:
     """The members of a list at the top of a document, of which each begins with a comma, and its closing bracket."""
     are_first = True
     for chunk in chunks:
@@ -136,7 +136,7 @@ def _members(chunks: Iterable[bytes], layout: Layout) -> Iterator[bytes]:
     yield b"]" if are_first else layout.line(1) + b"]"
 
 
-def line_chunks(result: DetectionResult) -> Iterator[bytes]:
+def line_chunks(result: DetectionResult) -> Iterator[Octets]:
     """The contract `detect-lines-2`: a line with the captures and counts, then one a pair, then one a group."""
     layout = Layout(None)
     first = {

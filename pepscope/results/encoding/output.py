@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from pepscope.results.encoding.detections import detection_document, json_chunks, line_chunks
+from pepscope.results.encoding.templates import Octets
 from pepscope.whole_file import output_file
 
 if TYPE_CHECKING:
@@ -40,10 +41,10 @@ def json_lines_text(result: DetectionResult) -> str:
     return b"".join(line_chunks(result)).decode("utf-8", "surrogatepass")
 
 
-def _write(chunks: Iterable[bytes], destination: str | Path | TextIO) -> None:
+def _write(chunks: Iterable[Octets], destination: str | Path | TextIO) -> None:
     if isinstance(destination, str | Path):
         with output_file(destination) as stream:
             stream.writelines(chunks)
         return
     for chunk in chunks:
-        destination.write(chunk.decode("utf-8", "surrogatepass"))
+        destination.write(str(chunk, "utf-8", "surrogatepass"))

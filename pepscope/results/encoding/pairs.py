@@ -14,7 +14,7 @@ from pepscope.captures.files.named_packets import connection_filters
 from pepscope.results.distinct import distinct
 from pepscope.results.encoding.packets import PacketTexts, packets_document
 from pepscope.results.encoding.pieces import PieceTexts, piece_documents
-from pepscope.results.encoding.templates import VALUE, Column, Layout, Template, filled, listed
+from pepscope.results.encoding.templates import VALUE, Column, Layout, Octets, Template, filled, listed
 from pepscope.results.evidence.columns import Int64Array
 from pepscope.results.evidence.named import PairPackets
 from pepscope.results.evidence.reading import EvidenceReader
@@ -190,7 +190,7 @@ class PairTexts:
         self._pieces = PieceTexts(layout, level + 2)
         self._packets = PacketTexts(layout, level + 2)
         self._heads: dict[Shape, Template] = {}
-        self._made: dict[int, tuple[bytes, list[int]]] = {}
+        self._made: dict[int, tuple[memoryview, list[int]]] = {}
         within, inside = layout.line(level + 1), layout.line(level + 2)
         self._closing = layout.line(level) + b"}"
         name = b"," + within + b'"evidence"' + layout.after_name
@@ -205,7 +205,7 @@ class PairTexts:
             )
         ]
 
-    def chunks(self) -> Iterator[bytes]:
+    def chunks(self) -> Iterator[Octets]:
         """The texts of all pairs, some at a time."""
         table = self._table
         if table.is_in_order:
@@ -215,7 +215,7 @@ class PairTexts:
         while batch := list(islice(rows, _BATCH)):
             yield b"".join(map(self._text, batch))
 
-    def _text(self, row: int) -> bytes:
+    def _text(self, row: int) -> Octets:
         evidence = self._table.columns.evidence
         block = evidence.block_of(row)
         if block not in self._made:
@@ -227,7 +227,7 @@ class PairTexts:
         place = row - evidence.begin(block)
         return text[places[place] : places[place + 1]]
 
-    def _of_block(self, block: int) -> tuple[bytes, Int64Array]:
+    def _of_block(self, block: int) -> tuple[memoryview, Int64Array]:
         """The pairs whose evidence is packed together, one after the other, and where the text of each ends."""
         table = self._table
         begin, (ends, parts) = table.columns.evidence.begin(block), table.columns.evidence.parts(block, as_arrays=True)

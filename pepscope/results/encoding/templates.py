@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -48,6 +48,9 @@ class Layout:
         return b":" if self.indent is None else b": "
 
 
+#: Text on its way out.
+Octets: TypeAlias = bytes | memoryview
+
 #: The values of a gap, one a document: numbers, a list of values of which bytes are JSON already, or places in such a
 #: list.
 Column = npt.NDArray[Any] | list[Any] | tuple[npt.NDArray[np.uint32], list[Any]] | SlicedTexts
@@ -70,16 +73,17 @@ class Template:
     def filled(self, columns: Sequence[Column], count: int) -> list[bytes]:
         """So many texts, filled in from columns."""
         text, ends = filled(np.zeros(count, np.uint32), np.arange(1, count + 1), [(self, columns)])
-        return [text[begin:end] for begin, end in pairwise([0, *ends.tolist()])]
+        return [bytes(text[begin:end]) for begin, end in pairwise([0, *ends.tolist()])]
 
 
 def filled(
     order: npt.NDArray[np.uint32], ends: npt.NDArray[np.int64], parts: Sequence[tuple[Template, Sequence[Column]]]
-) -> tuple[bytes, npt.NDArray[np.int64]]:
+) -> tuple[memoryview, npt.NDArray[np.int64]]:
     """Texts of several templates one after the other: `order` says which of `parts` comes next. Also returns where the
     text of the first so many ends, for each of `ends`."""
     shapes = [(template.pieces, [_given(each) for each in columns]) for template, columns in parts]
-    return filled_json(order, ends, shapes, encoded)
+    text, places = filled_json(order, ends, shapes, encoded)
+    return text.data, places
 
 
 def _given(column: Column) -> Any:
