@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from detector.streams.curves import NEVER, BoolArray, ByteTimes, acknowledgements, sent_data
+from detector.streams.curves import NEVER, AckTimes, BoolArray, ByteTimes, acknowledgements, sent_data
 from pepscope.captures.packets import Direction, Int64Array, Mark, PacketColumns
 from tests.detector.clocks.reference_separation import Cloud, thin
 from tests.detector.streams.reference_curves import first_arrivals, missed_packets, reaching
@@ -59,7 +59,7 @@ def flow_times(
     acks = np.flatnonzero(seen.value > max(seen.floor, 0))
     acks = acks[_every(len(acks), points_limit)]
     value, seen_ns = seen.value[acks], seen.time_ns[acks]
-    last_byte = sent.at(value - 1)
+    last_byte, came = sent.at(value - 1), arrived.at(value - 1 - shift)
     round_trip = np.where(last_byte == NEVER, NEVER, seen_ns - last_byte)
     round_trip[_repeated(sender, direction, value, seen_ns)] = NEVER
     return FlowTimes(
@@ -69,12 +69,24 @@ def flow_times(
         value,
         seen_ns,
         reaching(returned, value - shift),
-        arrived.at(value - 1 - shift),
+        came if receiver_began else _known_arrivals(came, value, shift, sent_data(sender, direction).repeats, returned),
         seen.plain[acks] & np.isin(value - shift, returned.value[returned.plain & (returned.value > returned.floor)]),
         round_trip,
         missed_packets(sent, seen, from_start=sender_began),
         missed_packets(arrived, returned, from_start=receiver_began),
     )
+
+
+def _known_arrivals(
+    arrival: Int64Array, value: Int64Array, shift: int, repeats: ByteTimes, returned: AckTimes
+) -> Int64Array:
+    """Arrivals without those of bytes that may have come before the receiver's capture began."""
+    may_be_earlier = np.ones(len(value), np.bool_)
+    is_late = np.zeros(len(value), np.bool_)
+    if len(returned.value):
+        may_be_earlier = value - shift <= returned.floor
+        is_late = arrival > returned.time_ns[0]
+    return np.where(may_be_earlier & (is_late | _covered(value - 1, repeats)), NEVER, arrival)
 
 
 def ack_points(flow: FlowTimes, *, as_sent: bool, server_clock: bool = False) -> Points:

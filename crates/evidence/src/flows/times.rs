@@ -1,6 +1,6 @@
 //! When the data and the acknowledgements of one flow left, and when they arrived, by the captures at its two ends.
 
-use crate::flows::byte_times::{missed_packets, Coverage, NEVER};
+use crate::flows::byte_times::{missed_packets, AckTimes, Coverage, NEVER};
 use crate::flows::staircase::ByteRanges;
 use crate::packets::{mark, Packets, UP};
 
@@ -30,7 +30,8 @@ pub struct FlowTimes {
     pub ack_value: Vec<i64>,
     pub ack_seen_ns: Vec<i64>,
     pub ack_sent_ns: Vec<i64>,
-    /// When the last byte that each covers had arrived; `NEVER` where unknown.
+    /// When the last byte that each covers had arrived; `NEVER` where unknown, as where it may have come before the
+    /// receiver's capture began.
     pub arrival_ns: Vec<i64>,
     /// Plain ones of exactly that value at both ends.
     pub own_ack: Vec<bool>,
@@ -61,7 +62,8 @@ impl FlowCaptures<'_> {
             receiver_missed: missed_packets(&arrived, &returned, self.receiver_began),
             ..FlowTimes::default()
         };
-        self.add_data(&mut times, sent, repeats, &arrived, points_limit);
+        let left_again = Coverage::of(repeats.start.iter().copied().zip(repeats.end.iter().copied()));
+        self.add_data(&mut times, sent, &left_again, &arrived, points_limit);
         let again = SentAgain::of(sent, repeats, same_copy_ns);
         let first = seen.steps.value.partition_point(|&value| value <= seen.floor.max(0));
         let (mut sent_times, mut arrival_times) = (sent.times(), arrived.times());
@@ -76,11 +78,30 @@ impl FlowCaptures<'_> {
             times.ack_value.push(value);
             times.ack_seen_ns.push(seen_ns);
             times.ack_sent_ns.push(returned_times.reaching(there));
-            times.arrival_ns.push(arrival_times.at(last_byte.wrapping_sub(self.shift)));
+            let arrival_ns = arrival_times.at(last_byte.wrapping_sub(self.shift));
+            let came_before = self.may_have_come_before(there, arrival_ns, &returned, || left_again.holds(last_byte));
+            times.arrival_ns.push(if came_before { NEVER } else { arrival_ns });
             times.own_ack.push(seen.steps.plain[place] && returned_times.has_plain(there));
             times.round_trip_ns.push(if measured { seen_ns.wrapping_sub(sent_ns) } else { NEVER });
         }
         Some(times)
+    }
+
+    /// Whether a byte that a capture of the receiver shows at `arrival_ns` may have come before that capture began, so
+    /// that it is a copy: the receiver acknowledges `there`, behind that byte, in the first acknowledgement that the
+    /// capture holds, and had done so before the byte came, or the sender `sent_again` that byte.
+    fn may_have_come_before(
+        &self,
+        there: i64,
+        arrival_ns: i64,
+        returned: &AckTimes,
+        sent_again: impl FnOnce() -> bool,
+    ) -> bool {
+        let is_reached_later = !returned.steps.value.is_empty() && there > returned.floor;
+        if self.receiver_began || is_reached_later {
+            return false;
+        }
+        returned.steps.time_ns.first().is_some_and(|&first_ns| first_ns < arrival_ns) || sent_again()
     }
 
     /// First copies and their arrivals, but no data of which more copies arrived than the sender's capture holds: it
@@ -89,11 +110,10 @@ impl FlowCaptures<'_> {
         &self,
         times: &mut FlowTimes,
         sent: &ByteRanges,
-        repeats: &ByteRanges,
+        left_again: &Coverage,
         arrived: &ByteRanges,
         points_limit: usize,
     ) {
-        let left_again = Coverage::of(repeats.start.iter().copied().zip(repeats.end.iter().copied()));
         let came_again = self.receiver.copies(self.direction);
         let mut arrival_times = arrived.times();
         for place in evenly(sent.start.len(), points_limit) {
@@ -235,6 +255,46 @@ mod tests {
         assert_eq!(taken(3, 4), [0, 1, 2]);
         assert_eq!(taken(10, 4), [0, 3, 6, 9]);
         assert_eq!(taken(9, 4), [0, 3, 6, 8]);
+    }
+
+    #[test]
+    fn a_copy_in_a_receivers_capture_that_began_late_is_no_first_arrival() {
+        // Sent at 0 to 3, acknowledged as far as 300 at 20, and the second hundred sent again at 30.
+        let sender = Packets {
+            time_ns: &[0, 1, 2, 3, 20, 30, 60],
+            direction: &[0, 0, 0, 0, 1, 0, 1],
+            sequence_offset: &[0, 100, 200, 300, 0, 100, 0],
+            acknowledgement_offset: &[0, 0, 0, 0, 300, 0, 400],
+            payload_bytes: &[100, 100, 100, 100, 0, 100, 0],
+            flags: &[flag::ACK | flag::SYN; 7],
+            ..Packets::default()
+        };
+        let sequence_offset = [200, 0, 100, 300, 0];
+        let receiver = Packets {
+            time_ns: &[13, 14, 40, 41, 42],
+            direction: &[0, 1, 0, 0, 1],
+            sequence_offset: &sequence_offset,
+            acknowledgement_offset: &[0, 300, 0, 0, 400],
+            payload_bytes: &[100, 0, 100, 100, 0],
+            marks: &[0; 5],
+            flags: &[flag::ACK; 5],
+            ..Packets::default()
+        };
+        let arrivals = |sender, receiver, receiver_began| {
+            let (direction, shift, sender_began) = (UP, 0, true);
+            let flow = FlowCaptures { direction, sender, receiver, shift, sender_began, receiver_began };
+            flow.times(9, 1).unwrap_or_default().arrival_ns
+        };
+        // The third hundred was sent once, so that it came first where the capture shows it.
+        assert_eq!(arrivals(sender, receiver, false), [13, 41]);
+        let only_copy = Packets { sequence_offset: &[100, 0, 200, 300, 0], ..receiver };
+        assert_eq!(arrivals(sender, only_copy, false), [NEVER, 41]);
+        assert_eq!(arrivals(sender, only_copy, true), [40, 41]);
+        // Where no acknowledgement shows what had come, the sender's copies do.
+        let silent = Packets { direction: &[0; 5], payload_bytes: &[100, 0, 100, 100, 0], ..only_copy };
+        assert_eq!(arrivals(sender, silent, false), [40, 41]);
+        let sent_again = Packets { sequence_offset: &[0, 100, 200, 300, 0, 200, 0], ..sender };
+        assert_eq!(arrivals(sent_again, silent, false), [NEVER, 41]);
     }
 
     #[test]
