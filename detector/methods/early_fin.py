@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 
+from detector.clocks.capture_ticks import ticks_of_accused_s
 from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
 from detector.clocks.relation_columns import ClockRelations
 from detector.method import Context, Findings, Method
@@ -70,6 +71,11 @@ def examine(context: Context) -> Findings:
     later = np.nan_to_num(leads_s, nan=-math.inf).argmax(axis=0)
     lead_s = leads_s[later, np.arange(len(later))]
     unknown, in_order = np.isnan(lead_s), lead_s <= TIMESTAMP_ERROR_S
+    early_rows = np.flatnonzero(~unknown & ~in_order)
+    if len(early_rows):
+        pairs = [context.observations[row].pair for row in early_rows.tolist()]
+        ticks = ticks_of_accused_s(pairs)
+        in_order[early_rows] = lead_s[early_rows] <= TIMESTAMP_ERROR_S + ticks
     figures = Figure("direction", [_NAMES[way] for way in later.tolist()]), Figure("fin_lead_s", lead_s)
     columns = [
         *evidence_where(unknown, NAME, EarlyFinFinding.NO_FIN, (), _NO_FIN),

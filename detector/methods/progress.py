@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
+from detector.clocks.capture_ticks import ticks_of_accused_s
 from detector.clocks.clock_relation import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation
 from detector.clocks.early_acks import violations
 from detector.clocks.relation_columns import ClockRelations, LargerFlows
@@ -159,16 +160,18 @@ def examine(context: Context) -> Findings:
     clocks = context.clocks.at(leads.rows)
     fits = clocks.are_separable | (leads.numbers["most_bytes"] <= 0)
     was_set = ~fits & clocks.numbers["was_set"]
+    too_coarse = _within_ticks(context, leads.rows, ~fits & ~was_set)
     figures, firm = leads.figures(), np.full(len(leads.rows), FIT_STRENGTH)
     known = [
         *evidence_where(fits, NAME, ProgressFinding.SENDER_IN_STEP, figures, _IN_STEP, (), firm),
         *evidence_where(was_set, NAME, ProgressFinding.PROGRESS_UNKNOWN, figures, _CLOCK_WAS_SET),
+        *evidence_where(too_coarse, NAME, ProgressFinding.PROGRESS_UNKNOWN, figures, _TOO_COARSE),
     ]
     columns = [
         *evidence_where(unknown, NAME, ProgressFinding.PROGRESS_UNKNOWN, (), _TOO_SHORT),
         *(part.at(leads.rows) for part in known),
     ]
-    ahead = np.flatnonzero(~fits & ~was_set)
+    ahead = np.flatnonzero(~fits & ~was_set & ~too_coarse)
     accused = clocks.at(ahead)
     violating, _ = violations(leads.flows.at(ahead), accused)
     evidence = {
@@ -182,10 +185,26 @@ def examine(context: Context) -> Findings:
 
 _TOO_SHORT = Words("The transfer is too short, or was not seen at both ends, to measure how far the sender is ahead.")
 _CLOCK_WAS_SET = Words("A capture's clock was set during the connection, so how far the sender is ahead is not known.")
+_TOO_COARSE = Words(
+    "The captures' times are too coarse to measure how far the sender is ahead: acknowledgements come before their "
+    "data by less than the clocks' ticks."
+)
 _IN_STEP = Words(
     "Under some admissible clock relation no byte was acknowledged to the sender before it had arrived.",
     ("A split point that never queues looks the same.",),
 )
+
+
+def _within_ticks(context: Context, rows: Int64Array, accused: BoolArray) -> BoolArray:
+    """Which of the `accused` of some connections contradict every clock by no more than their captures' ticks."""
+    places = np.flatnonzero(accused)
+    within = np.zeros(len(rows), np.bool_)
+    if len(places):
+        pairs = [context.observations[row].pair for row in rows[places].tolist()]
+        ticks = ticks_of_accused_s(pairs)
+        overlap_s = -context.clocks.at(rows[places]).numbers["slack_s"]
+        within[places] = overlap_s <= TIMESTAMP_ERROR_S + ticks
+    return within
 
 
 def _ahead(found: Lead, violating: int, clock: ClockRelation, numbers: dict[str, Number]) -> Evidence:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from msgspec import Struct
 
+from detector.clocks.capture_ticks import are_counted
 from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
 from detector.methods.ack_timing import wording
 from detector.methods.ack_timing.findings import NAME, AckTimingFinding
@@ -56,7 +57,7 @@ def judge_general(measured: Measured, chosen: BoolArray, figures: list[Figure]) 
     """The evidence on the `chosen` connections; each rule looks at those that the rules before left over."""
     finding = AckTimingFinding
     nearer, path = _nearer_than_handshake(measured), _path(measured)
-    slack_s, spared = measured.of_clocks("slack_s"), measured.spared
+    slack_s, spared, ahead = measured.of_clocks("slack_s"), measured.spared, measured.ahead
     left = chosen.copy()
 
     def taken(where: BoolArray) -> BoolArray:
@@ -66,23 +67,27 @@ def judge_general(measured: Measured, chosen: BoolArray, figures: list[Figure]) 
 
     unusual = taken(measured.of_clocks("unusual_steps") > 0)
     was_set = taken(measured.of_clocks("was_set"))
+    ticks_finely = measured.tick_s <= TIMESTAMP_ERROR_S
+    is_ahead = ticks_finely & (ahead > np.maximum(spared, OWN_SHARE * measured.compared))
+    # Where single constraints contradict the one clock it may have been set, and then data show no round trip.
+    steady = measured.of_clocks("exact_slack_s") >= -TIMESTAMP_ERROR_S
+    round_trip_s = measured.of_clocks("round_trip_min_s")
+    is_shorter = steady & np.isfinite(path.path_s) & (round_trip_s < NEARER_SHARE * path.path_s)
+    accused = (slack_s < -TIMESTAMP_ERROR_S) | nearer.found | is_ahead | is_shorter
+    untimed = taken(~np.isfinite(measured.tick_s) | _are_counted(measured, left & accused))
     overlap_s = np.where(np.isfinite(slack_s), np.maximum(-slack_s, 0.0), 0.0)
     counted = np.maximum(measured.violating, 1)
     overlapping = overlap_s / (overlap_s + COARSE_TICK_S) * counted / (counted + spared)
     contradicted = slack_s < -(TIMESTAMP_ERROR_S + measured.tick_s)
-    # A contradiction by less than a clock's tick is weak evidence.
+    # A contradiction by less than the clocks' ticks is none, and one by little more is weak evidence.
     rather_nearer = taken(contradicted & nearer.found & (nearer.strength > 2 * overlapping))
     before_data = taken(contradicted)
-    ahead = measured.ahead
-    before_receivers = taken(ahead > np.maximum(spared, OWN_SHARE * measured.compared))
+    before_receivers = taken(is_ahead)
     is_nearer = rather_nearer | taken(nearer.found)
     points = np.minimum(measured.of_clocks("lower_points"), measured.of_clocks("upper_points"))
     too_few = taken(~np.isfinite(slack_s) | (points < LEAST_ACKS))
     crossing = taken(_crosses_whole_path(measured, path))
-    # Where single constraints contradict the one clock it may have been set, and then data show no round trip.
-    steady = measured.of_clocks("exact_slack_s") >= -TIMESTAMP_ERROR_S
-    round_trip_s = measured.of_clocks("round_trip_min_s")
-    short = taken(steady & np.isfinite(path.path_s) & (round_trip_s < NEARER_SHARE * path.path_s))
+    short = taken(is_shorter)
 
     path_known = are_known(measured.handshake_path_ns)
     handshake_path_s = seconds(measured.handshake_path_ns)
@@ -112,6 +117,7 @@ def judge_general(measured: Measured, chosen: BoolArray, figures: list[Figure]) 
     return [
         *evidence_where(unusual, NAME, unknown, figures, wording.unusual_steps),
         *evidence_where(was_set, NAME, unknown, figures, wording.clock_was_set),
+        *evidence_where(untimed, NAME, unknown, figures, wording.untimed),
         *evidence_where(before_data, NAME, finding.ACKS_BEFORE_DATA, figures, wording.before_data, (), overlapping),
         *evidence_where(
             before_receivers, NAME, finding.ACKS_BEFORE_RECEIVERS, figures, wording.before_receivers, (), own
@@ -129,6 +135,14 @@ def judge_general(measured: Measured, chosen: BoolArray, figures: list[Figure]) 
         ),
         *evidence_where(left, NAME, finding.ACKS_AFTER_DATA, with_path, wording.after_data, (), fit),
     ]  # fmt: skip
+
+
+def _are_counted(measured: Measured, accused: BoolArray) -> BoolArray:
+    """Of which of the `accused` a capture counts its packets."""
+    counted = np.zeros(len(accused), np.bool_)
+    places = np.flatnonzero(accused)
+    counted[places] = are_counted([measured.pairs[place] for place in places.tolist()])
+    return counted
 
 
 def _nearer_than_handshake(measured: Measured) -> _Nearer:

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from detector.clocks.capture_ticks import ticks_s
 from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
 from detector.clocks.early_acks import ahead_of_receiver, violations
 from detector.clocks.handshake_path import handshake_round_trips_ns, legs_ns
 from detector.clocks.relation_columns import ClockRelations, LargerFlows
 from detector.method import Context
 from detector.options import ClockMode
-from detector.streams.known import UNKNOWN, are_known, seconds
-from detector.streams.sides import Sides
+from detector.pair import Pair
+from detector.streams.known import UNKNOWN, seconds
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray, Figure
 from pepscope.results.verdicts import FloatArray
-
-#: Share of equal successive timestamps from which a capture's clock is taken to tick coarsely.
-TICKING_SHARE = 0.05
-
-#: So many packets show whether it does.
-TICKING_PACKETS = 100_000
 
 _DIRECTIONS = tuple(direction.name.lower() for direction in DIRECTIONS)
 
@@ -52,6 +47,7 @@ class Measured(Struct, frozen=True):
     """
 
     rows: Int64Array
+    pairs: Sequence[Pair]
     flows: LargerFlows
     clocks: ClockRelations
     numbers: Mapping[str, npt.NDArray[Any]]
@@ -77,10 +73,11 @@ class Measured(Struct, frozen=True):
         ahead, compared = ahead_of_receiver(flows, clocks)
         return cls(
             flows.rows,
+            sides.pairs,
             flows,
             clocks,
             {name: column[acknowledged] for name, column in numbers.items()},
-            _ticks_s(sides),
+            ticks_s(sides.pairs),
             seconds(_by_direction(is_up, lambda way: legs_ns(sides.sender(way), way)[0])),
             _by_direction(is_up, lambda way: handshake_round_trips_ns(sides, way)),
             violating,
@@ -145,7 +142,7 @@ class Measured(Struct, frozen=True):
             Figure("step_s", steps_s),
             Figure("round_trip_min_s", finite(self.of_clocks("round_trip_min_s"))),
             Figure("clock_was_set", self.of_clocks("was_set")),
-            Figure("timestamp_tick_s", self.tick_s),
+            Figure("timestamp_tick_s", finite(self.tick_s)),
             Figure("handshake_s", finite(self.handshake_s)),
         ]
 
@@ -158,14 +155,3 @@ def finite(values: FloatArray) -> FloatArray:
 def _by_direction(is_up: BoolArray, number: Callable[[Direction], Int64Array]) -> Int64Array:
     """A number of the larger flow of each connection: the handshake's round trip at the sender of its data, say."""
     return np.where(is_up, number(Direction.UP), number(Direction.DOWN))
-
-
-def _ticks_s(sides: Sides) -> FloatArray:
-    """The coarser capture's clock tick of each pair, where many successive packets bear the same time; else 0."""
-    ticks = np.zeros(len(sides))
-    for vantages in (sides.clients, sides.servers):
-        packets = [vantage.packets for vantage in vantages]
-        steps, equal, least_ns = _core.timestamp_steps(packets, TICKING_PACKETS)
-        is_coarse = are_known(least_ns) & (equal / np.maximum(steps, 1) >= TICKING_SHARE)
-        ticks = np.maximum(ticks, np.where(is_coarse, least_ns / 1e9, 0.0))
-    return ticks

@@ -45,6 +45,15 @@ def clock_was_set(figures: Mapping[str, Any]) -> Words:
     )
 
 
+def untimed(figures: Mapping[str, Any]) -> Words:
+    """Where a capture holds packets without their times."""
+    return _general(
+        figures,
+        "A capture holds no times: its packets have all one time, or follow each other in equal steps as where they "
+        "are counted, so nothing shows when acknowledgements came.",
+    )
+
+
 def before_data(figures: Mapping[str, Any]) -> Words:
     """Where no admissible clock fits."""
     violating, overlap_s = figures["violating_acks"], -figures["slack_s"]
