@@ -5,10 +5,19 @@ use pepscope_wire::segment::Segment;
 use pepscope_wire::PlainSegment;
 
 /// Address and port in a form that compares and hashes in a few instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Eq)]
 pub(crate) struct Endpoint {
     address: [u64; 2],
     port: u16,
+}
+
+impl PartialEq for Endpoint {
+    /// Number by number: an address that was just put together from two halves is not ready to be read as a whole.
+    #[inline(always)]
+    fn eq(&self, other: &Self) -> bool {
+        let ([high, low], [other_high, other_low]) = (self.address, other.address);
+        self.port == other.port && low == other_low && high == other_high
+    }
 }
 
 impl Endpoint {

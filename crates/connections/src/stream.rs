@@ -3,6 +3,7 @@
 pub(crate) mod coverage;
 pub(crate) mod in_order;
 pub(crate) mod opening;
+mod queue;
 pub(crate) mod reading;
 pub(crate) mod retransmission;
 pub(crate) mod round_trip;

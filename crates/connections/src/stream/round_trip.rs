@@ -8,14 +8,14 @@
 //! that delays its acknowledgements echoes the retransmission although it answers the first copy, and the sample
 //! would come out too short.
 
-use std::collections::VecDeque;
+use crate::stream::queue::Queue;
 
 /// Segments remembered for one flow at most; when more are in flight, the oldest give no sample.
 const OUTSTANDING_AT_MOST: usize = 1 << 16;
 /// Above this capacity an emptied queue is given back.
 const CAPACITY_KEPT: usize = 1 << 10;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     end: i64,
     time_ns: i64,
@@ -30,7 +30,7 @@ struct Sent {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outstanding {
-    segments: VecDeque<Sent>,
+    segments: Queue<Sent>,
 }
 
 impl Outstanding {
@@ -38,9 +38,9 @@ impl Outstanding {
     #[inline(always)]
     pub(crate) fn sent(&mut self, start: i64, end: i64, time_ns: i64, tsval: Option<u32>, overlaps: bool) {
         if self.segments.len() >= OUTSTANDING_AT_MOST {
-            self.segments.pop_front();
+            self.segments.pop();
         }
-        self.segments.push_back(Sent {
+        self.segments.push(Sent {
             end,
             time_ns,
             length: (end - start) as u32,
@@ -53,8 +53,9 @@ impl Outstanding {
 
     /// Bytes from `start` up to `end` were sent again.
     pub(crate) fn sent_again(&mut self, start: i64, end: i64, tsval: Option<u32>) {
-        let from = self.segments.partition_point(|sent| sent.end <= start);
-        for sent in self.segments.iter_mut().skip(from) {
+        let segments = self.segments.as_mut_slice();
+        let from = segments.partition_point(|sent| sent.end <= start);
+        for sent in segments.iter_mut().skip(from) {
             if sent.end - i64::from(sent.length) >= end {
                 break;
             }
@@ -65,8 +66,9 @@ impl Outstanding {
 
     /// A hole that ended at `end` was filled: what lies above has waited for it.
     pub(crate) fn filled(&mut self, end: i64) {
-        let next = self.segments.partition_point(|sent| sent.end <= end);
-        if let Some(sent) = self.segments.get_mut(next) {
+        let segments = self.segments.as_mut_slice();
+        let next = segments.partition_point(|sent| sent.end <= end);
+        if let Some(sent) = segments.get_mut(next) {
             sent.ambiguous = true;
         }
     }
@@ -76,15 +78,15 @@ impl Outstanding {
     pub(crate) fn acknowledged(&mut self, acknowledged: i64, tsecr: Option<u32>) -> Option<i64> {
         let mut last = None;
         let mut ambiguous = false;
-        while let Some(sent) = self.segments.front() {
+        while let Some(sent) = self.segments.as_slice().first() {
             if sent.end > acknowledged {
                 break;
             }
             ambiguous |= sent.ambiguous;
             last = Some(*sent);
-            self.segments.pop_front();
+            self.segments.pop();
         }
-        if self.segments.is_empty() && self.segments.capacity() > CAPACITY_KEPT {
+        if self.segments.len() == 0 && self.segments.capacity() > CAPACITY_KEPT {
             self.segments.shrink_to(CAPACITY_KEPT / 2);
         }
         let sent = last?;
@@ -94,7 +96,7 @@ impl Outstanding {
 
     /// Nothing more is expected.
     pub(crate) fn release(&mut self) {
-        self.segments = VecDeque::new();
+        self.segments = Queue::default();
     }
 }
 
