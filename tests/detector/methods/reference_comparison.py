@@ -10,7 +10,7 @@ from detector.methods.identity.agreement import ClassComparison
 from detector.methods.identity.dropped_acks import PlaceCounts
 from pepscope.captures.packets import Direction
 from tests.detector.methods import reference_agreement
-from tests.detector.methods.reference_places import count_places, position_agreement, within_known_span
+from tests.detector.methods.reference_places import beyond_its_ends, count_places, position_agreement, within_known_span
 from tests.detector.methods.reference_segments import (
     Segments,
     VantageColumns,
@@ -89,9 +89,10 @@ def compare_direction(
     *,
     is_whole: bool,
     is_reset: bool,
+    shown_ends: tuple[bool, bool],
 ) -> Compared:
     """Compare the packets of one direction; `is_whole` unless the segments are a sample. `is_reset`: the emitter's
-    capture shows a reset."""
+    capture shows a reset; `shown_ends`: it shows that the connection begins, and that it ends, within it."""
     at_emitter, at_arriver = sides if direction is Direction.UP else sides[::-1]
     emitted, arrived = at_emitter[direction], at_arriver[direction]
     reverse = at_emitter[direction.reverse]
@@ -101,7 +102,9 @@ def compare_direction(
     settled = _emitted_to_the_end(data_out, data_in, reverse, largest_payload)
     data_in = settled if len(settled) > 0 or not is_reset else data_in
     acks_out, acks_in = emitted.take(emitted.length == 0), arrived.take(arrived.length == 0)
-    known = within_known_span(acks_in.acknowledgement, acks_out.acknowledgement, data_out.acknowledgement)
+    held = acks_out.acknowledgement, data_out.acknowledgement
+    known = within_known_span(acks_in.acknowledgement, *held)
+    known[known] = ~beyond_its_ends(acks_in.acknowledgement[known], *held, shown_ends)
     asked = within_known_span(acks_out.acknowledgement, acks_in.acknowledgement, data_in.acknowledgement)
     acks_known = acks_in.take(known)
     bulk = reverse_data.end.max(initial=0)

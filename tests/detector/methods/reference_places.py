@@ -26,6 +26,28 @@ def within_known_span(asked: Int64Array, alone: Int64Array, carried: Int64Array)
     return inside
 
 
+def beyond_its_ends(
+    asked: Int64Array, alone: Int64Array, carried: Int64Array, shown_ends: tuple[bool, bool]
+) -> BoolArray:
+    """Which of the arrived acknowledgement numbers may have gone before the emitter's capture began or after it ended:
+    more than it holds of the first or the last."""
+    beyond = np.zeros(len(asked), np.bool_)
+    every = np.concatenate([alone, carried])
+    if len(alone) == 0:
+        return beyond
+    first, last = int(alone.min()), int(alone.max())
+    begins, ends = shown_ends
+    for number, is_end in ((first, not begins and first == every.min()), (last, not ends and last == every.max())):
+        places, held = np.flatnonzero(asked == number), np.count_nonzero(alone == number)
+        if not is_end or len(places) <= held:
+            continue
+        if first == last:
+            beyond[places] = True
+        else:
+            beyond[places[: len(places) - held] if number == first else places[held:]] = True
+    return beyond
+
+
 def count_places(
     emitted: Int64Array, arrived: Int64Array, boundaries: Int64Array, unseen: tuple[Int64Array, Int64Array]
 ) -> PlaceCounts:

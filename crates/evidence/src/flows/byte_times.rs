@@ -2,7 +2,7 @@
 
 use crate::ascending::Ascending;
 use crate::flows::staircase::{AcknowledgementSteps, ByteRanges, DataRanges};
-use crate::packets::{flag, Packets};
+use crate::packets::{flag, Packets, DOWN, UP};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -153,6 +153,13 @@ impl DataRanges {
 }
 
 impl Packets<'_> {
+    /// Whether the capture holds a reset, or the FINs of both ends.
+    pub(crate) fn is_closed(&self) -> bool {
+        let closes =
+            |way| self.flags.iter().zip(self.direction).any(|(&flags, &of)| of == way && flags & flag::FIN != 0);
+        self.flags.iter().any(|&flags| flags & flag::RST != 0) || (closes(UP) && closes(DOWN))
+    }
+
     /// Whether the capture holds a SYN of the connection.
     pub(crate) fn is_opened(&self) -> bool {
         self.flags.iter().take(OPENING_PACKETS).any(|&flags| flags & flag::SYN != 0)

@@ -35,6 +35,8 @@ pub struct PairSegments {
     server: Flows,
     /// Whether the client's and the server's capture show a reset, behind which nothing is sent again.
     reset: [bool; 2],
+    /// Whether the client's and the server's capture show that the connection begins, and that it ends, within them.
+    shown_ends: [[bool; 2]; 2],
     limits: Limits,
 }
 
@@ -88,14 +90,15 @@ impl PairSegments {
         let far = server.read(known.shifts, limits.sampling);
         let [up, down] = known.supported;
         let reset = [client, server].map(|vantage| vantage.reset_times_ns.iter().any(Option::is_some));
+        let shown_ends = [client, server].map(|vantage| [vantage.packets.is_opened(), vantage.packets.is_closed()]);
         let Some(best) = best_shifts(&near, &far, limits) else {
             return match (up, down) {
                 (false, false) => None,
-                (true, true) => Some(Self { client: near, server: far, reset, limits }),
+                (true, true) => Some(Self { client: near, server: far, reset, shown_ends, limits }),
                 _ => {
                     let stream = usize::from(down);
                     let [client, server] = [near, far].map(|flows| about_one_stream(flows, stream));
-                    Some(Self { client, server, reset, limits })
+                    Some(Self { client, server, reset, shown_ends, limits })
                 }
             };
         };
@@ -107,7 +110,7 @@ impl PairSegments {
                 server_flows = moved;
             }
         }
-        Some(Self { client: near, server: server_flows, reset, limits })
+        Some(Self { client: near, server: server_flows, reset, shown_ends, limits })
     }
 
     /// The emitter's and the receiver's capture of the packets of one direction.
@@ -133,6 +136,7 @@ impl PairSegments {
 
         let known_span = KnownSpan::new(numbers(acks_out), numbers(&emitted.data));
         let covered = acks_in.iter().filter(|segment| known_span.holds(segment.acknowledgement)).copied().collect();
+        let covered = known_span.without_surplus_at_its_ends(covered, acks_out, self.shown_ends[direction]);
         let (missed, known) = part_skipped(covered, emitted, if is_whole { most_skipped } else { 0 });
         let asked_span = KnownSpan::new(numbers(acks_in), numbers(&data_in));
         let asked = numbers(acks_out).filter(|&number| asked_span.holds(number)).collect();

@@ -2,6 +2,7 @@
 
 use crate::ascending::Ascending;
 use crate::distinct::{distinct, most_common};
+use crate::segments::columns::Segment;
 
 /// Ranges of a stream, ascending and disjoint, of which a capture missed the data: without their start, with their end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,6 +45,54 @@ impl KnownSpan {
     pub fn holds(&self, number: i64) -> bool {
         self.alone.is_some_and(|(low, high)| (low..=high).contains(&number))
             || self.every.is_some_and(|(low, high)| low < number && number < high)
+    }
+
+    /// Pure acknowledgements that arrived, in their order, without those that may have gone before the emitter's capture
+    /// began or after it ended: more than it holds (`emitted`) of the first number or the last one, which duplicates
+    /// repeat. Where data show that it held more numbers before or behind, or `shown_ends` says that the connection
+    /// begins and ends within it, such ones were never sent, and stay.
+    pub fn without_surplus_at_its_ends(
+        &self,
+        arrived: Vec<Segment>,
+        emitted: &[Segment],
+        shown_ends: [bool; 2],
+    ) -> Vec<Segment> {
+        let (Some(alone), Some(every)) = (self.alone, self.every) else {
+            return arrived;
+        };
+        let count = |segments: &[Segment], number| segments.iter().filter(|one| one.acknowledgement == number).count();
+        let surplus = |number, is_end| {
+            let more = count(&arrived, number).saturating_sub(count(emitted, number));
+            if is_end {
+                more
+            } else {
+                0
+            }
+        };
+        let [begins, ends] = shown_ends;
+        let mut early = surplus(alone.0, !begins && alone.0 == every.0);
+        let late = surplus(alone.1, !ends && alone.1 == every.1);
+        if early == 0 && late == 0 {
+            return arrived;
+        }
+        let mut left = count(emitted, alone.1);
+        let is_kept = |one: &Segment| {
+            let number = one.acknowledgement;
+            if alone.0 == alone.1 && number == alone.0 {
+                return false; // before or after: unknown
+            }
+            if number == alone.0 && early > 0 {
+                early -= 1;
+                return false;
+            }
+            if number == alone.1 && late > 0 {
+                let stays = left > 0;
+                left = left.saturating_sub(1);
+                return stays;
+            }
+            true
+        };
+        arrived.into_iter().filter(is_kept).collect()
     }
 }
 
@@ -143,6 +192,36 @@ fn within(values: &[i64], low: i64, high: i64) -> &[i64] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn repeats_beyond_an_end_of_the_capture_are_not_held_against_it() {
+        let acks = |rows: &[(i64, i64)]| -> Vec<Segment> {
+            rows.iter()
+                .map(|&(acknowledgement, tsval)| Segment { acknowledgement, tsval, ..Segment::default() })
+                .collect()
+        };
+        let kept = |emitted: &[(i64, i64)], carried: &[i64], arrived: &[(i64, i64)]| -> Vec<i64> {
+            let emitted = acks(emitted);
+            let alone = emitted.iter().map(|one| one.acknowledgement);
+            let span = KnownSpan::new(alone, carried.iter().copied());
+            let kept = span.without_surplus_at_its_ends(acks(arrived), &emitted, [false; 2]);
+            kept.iter().map(|one| one.tsval).collect()
+        };
+        let arrived = [(100, 1), (100, 2), (100, 3), (200, 4), (200, 5), (300, 6), (300, 7)];
+        let emitted = [(100, 3), (200, 4), (300, 6)];
+        // In the middle of the capture a second one was never sent.
+        assert_eq!(kept(&emitted, &[], &arrived), [3, 4, 5, 6]);
+        assert_eq!(kept(&emitted, &[50], &arrived), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(kept(&emitted, &[50, 400], &arrived), [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(kept(&emitted[..1], &[], &arrived[..3]), [0; 0]);
+        assert_eq!(kept(&emitted[..1], &[], &arrived[..1]), [1]);
+        assert_eq!(kept(&[], &[], &arrived[..1]), [1]);
+        let emitted = acks(&emitted);
+        let span = KnownSpan::new(emitted.iter().map(|one| one.acknowledgement), [].into_iter());
+        for (shown_ends, count) in [([false, false], 4), ([true, false], 6), ([false, true], 5), ([true, true], 7)] {
+            assert_eq!(span.without_surplus_at_its_ends(acks(&arrived), &emitted, shown_ends).len(), count);
+        }
+    }
 
     #[test]
     fn places_are_counted_where_both_captures_look() {
