@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyReadonlyArray1};
 use pepscope_text::json;
 use pepscope_text::template::{Columns, Shape};
 use pepscope_text::texts::TextColumn;
@@ -12,7 +12,7 @@ use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::packed_columns::NumberColumn;
 
-use crate::texts::Slices;
+use crate::texts::{Joined, Slices};
 
 /// What fills a gap, a value a row.
 enum Column<'py> {
@@ -165,7 +165,7 @@ pub(crate) fn filled_json<'py>(
     ends: PyReadonlyArray1<'py, i64>,
     shapes: Vec<Given<'py>>,
     encode: Bound<'py, PyAny>,
-) -> PyResult<(Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>)> {
+) -> PyResult<Joined<'py>> {
     let pieces: Vec<Vec<&[u8]>> =
         shapes.iter().map(|(pieces, _)| pieces.iter().map(|piece| piece.as_bytes()).collect()).collect();
     let columns: Vec<Vec<Column<'_>>> = shapes

@@ -53,7 +53,7 @@ fn utf8_of(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
 }
 
 /// A run of text, and the ends of texts in it, the first of which begins at the first of these.
-type Joined<'py> = (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>);
+pub(crate) type Joined<'py> = (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>);
 
 fn given(py: Python<'_>, found: Option<Texts>) -> PyResult<Joined<'_>> {
     let found = found.ok_or_else(|| PyIndexError::new_err("a column has too few rows, or texts outside its run"))?;
@@ -93,12 +93,24 @@ pub(crate) fn filter_texts<'py>(
 #[pyfunction]
 pub(crate) fn duration_texts<'py>(py: Python<'py>, seconds: PyReadonlyArray1<'py, f64>) -> PyResult<Joined<'py>> {
     let seconds = seconds.as_slice()?;
-    given(py, Texts::of(seconds.len(), |out, row| Some(sentence::duration(out, *seconds.get(row)?))))
+    given(
+        py,
+        Texts::of(seconds.len(), |out, row| {
+            sentence::duration(out, *seconds.get(row)?);
+            Some(())
+        }),
+    )
 }
 
 /// Unix times (ns) as RFC 3339 has them.
 #[pyfunction]
 pub(crate) fn time_texts<'py>(py: Python<'py>, times_ns: PyReadonlyArray1<'py, i64>) -> PyResult<Joined<'py>> {
     let times_ns = times_ns.as_slice()?;
-    given(py, Texts::of(times_ns.len(), |out, row| Some(sentence::time(out, *times_ns.get(row)?))))
+    given(
+        py,
+        Texts::of(times_ns.len(), |out, row| {
+            sentence::time(out, *times_ns.get(row)?);
+            Some(())
+        }),
+    )
 }

@@ -61,12 +61,14 @@ pub(crate) enum NumberColumn<'py> {
     Floats(PyReadonlyArray1<'py, f64>),
 }
 
+type Numbers<'py> = Bound<'py, PyArray1<i64>>;
+
 /// A number for each row of columns, and of each number the first row that has it.
 #[pyfunction]
 pub(crate) fn row_codes<'py>(
     py: Python<'py>,
     columns: Vec<NumberColumn<'py>>,
-) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>)> {
+) -> PyResult<(Numbers<'py>, Numbers<'py>)> {
     let slices = columns.iter().map(|column| {
         Ok(match column {
             NumberColumn::Integers(values) => rows::NumberColumn::Integers(values.as_slice()?),
