@@ -28,6 +28,9 @@ _UNKNOWN = 0.5
 #: Connections whose evidence is packed together: reading one of them unpacks no more than so many.
 _TOGETHER = 1024
 
+#: Connections that are added to the table together: some hundred bytes each until they are.
+_ADDED_TOGETHER = 8 * _TOGETHER
+
 _VERDICTS = tuple(Verdict)
 _MECHANISMS = tuple(Mechanism.UNDECIDED if verdict.is_split else None for verdict in _VERDICTS)
 _REGULAR, _INCONCLUSIVE, _SPLIT = (
@@ -46,13 +49,14 @@ def pair_table(
 ) -> tuple[PairTable, set[int]]:
     """The verdicts on all connections, and the places of those whose reason names their group already."""
     judged = _judged(sides, len(vantage.capture))
-    columns, table, every = vantage.columns, PairTable(), len(vantage.capture)
+    columns, table = vantage.columns, PairTable()
     clients, servers = vantage.end_points("client"), vantage.end_points("server")
     duration_s = (columns["last_time_ns"] - columns["first_time_ns"]) / 1e9
     paths = [capture.path for capture in vantage.captures]
     is_one = len(paths) == 1
     # What further methods find is packed block by block, before they examine the next one.
-    for rows in _parts(slice(0, every), every if further_evidence is None else _TOGETHER):
+    together = _ADDED_TOGETHER if further_evidence is None else _TOGETHER
+    for rows in _parts(slice(0, len(vantage.capture)), together):
         blocks = _exchange_evidence(sides, rows)
         part, count = judged.of(rows), rows.stop - rows.start
         if further_evidence is not None:
@@ -98,7 +102,7 @@ def _exchange_evidence(sides: Sequence[JudgedSide], rows: slice) -> list[tuple[i
 
 
 def _parts(rows: slice, together: int) -> Iterator[slice]:
-    starts = range(rows.start, rows.stop, max(together, 1))
+    starts = range(rows.start, rows.stop, together)
     return (slice(first, min(first + together, rows.stop)) for first in starts)
 
 
