@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -36,8 +35,7 @@ class EvidencePacket(Struct, frozen=True):
     shows: str
 
 
-@dataclass(frozen=True, slots=True)
-class Locator:
+class Locator(Struct, frozen=True):
     """How packets are found again in one capture: a display filter for Wireshark, and a line for a shell.
 
     `tshark` is None where the capture came from standard input.

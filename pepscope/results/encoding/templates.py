@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -24,8 +23,7 @@ _MARK = b'"\\u0000"'
 _ENCODER = msgspec.json.Encoder(enc_hook=plain_number)
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(msgspec.Struct, frozen=True):
     """How documents are laid out: by lines with so many more spaces for each level, or without white space (None)."""
 
     indent: int | None

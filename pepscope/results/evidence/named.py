@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.results.verdicts import Evidence, PairResult, VantageName
 
 
-@dataclass(frozen=True, slots=True)
-class PairPackets:
+class PairPackets(Struct, frozen=True):
     """The packets that show what was found on one connection.
 
     `frames` are the first and the last frame of the connection by capture, `evidence` has an entry for each piece of
