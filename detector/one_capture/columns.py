@@ -16,7 +16,7 @@ from pepscope.captures.capture import Capture
 from pepscope.captures.exchanges import Exchanges, RoundTripColumns
 from pepscope.captures.references import References
 from pepscope.captures.senders import Senders
-from pepscope.texts import SlicedTexts, joined
+from pepscope.captures.tables.texts import SlicedTexts, joined
 
 #: Times that are multiples of this (ns) have been rounded.
 COARSEST_NS = 1_000_000_000

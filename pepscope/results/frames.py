@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pepscope.captures.tables.texts import times
 from pepscope.errors import UsageError
 from pepscope.extras import needed
 from pepscope.results.arrow import number_array, text_array
 from pepscope.results.encoding.detections import group_document, host_document
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED, UNKNOWN_TIME, VantageColumns
-from pepscope.texts import times
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pepscope.captures.tables.texts import durations, times
 from pepscope.results.encoding.templates import VALUE, Column, Layout, Template, encoded, filled, listed
-from pepscope.texts import durations, times
 
 TEXTS = st.text(st.characters(codec=None))  # surrogates among them
 VALUES = st.one_of(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pepscope.texts import SlicedTexts, filters, gathered, joined
+from pepscope.captures.tables.texts import SlicedTexts, filters, gathered, joined
 
 TEXTS = st.lists(st.text(st.characters(codec=None), max_size=5), max_size=8)  # surrogates among them
 

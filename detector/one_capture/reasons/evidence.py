@@ -33,11 +33,11 @@ from detector.one_capture.reasons.sentences import (
     reason,
     reasons,
 )
+from pepscope.captures.tables.texts import gathered
 from pepscope.results.distinct import distinct
 from pepscope.results.evidence.columns import EvidenceColumns, Form, Words, rounded
 from pepscope.results.evidence.growing import Repeated
 from pepscope.results.verdicts import Evidence, GroupSide
-from pepscope.texts import gathered
 
 if TYPE_CHECKING:
     from detector.one_capture.side_judgement import SideJudgement

@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from detector.one_capture.classes import LEAST_SPLIT, LEAST_WHOLE, Explanation
 from detector.one_capture.members import Ints, numbered
+from pepscope.captures.tables.texts import GivenTexts, SlicedTexts, durations, gathered, joined
 from pepscope.results.distinct import distinct
 from pepscope.results.verdicts import GroupSide
-from pepscope.texts import GivenTexts, SlicedTexts, durations, gathered, joined
 
 Columns = Mapping[str, npt.NDArray[Any]]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from pepscope.texts import GivenTexts, SlicedTexts
+    from pepscope.captures.tables.texts import GivenTexts, SlicedTexts
 
 #: What unpacks the compressed files that tshark does not read, by the end of their names.
 _UNPACKED_BY = {".xz": "xz", ".bz2": "bzip2"}
@@ -67,7 +67,7 @@ def connection_filters(
 ) -> SlicedTexts:
     """The display filters of many connections, each as `connection_filter` gives it; `frames` is None, or has a row of
     two for each."""
-    from pepscope.texts import filters
+    from pepscope.captures.tables.texts import filters
 
     return filters(clients, servers, transports, frames)
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from pepscope.captures.files.named_packets import EvidencePacket, Locator, locators
 from pepscope.captures.provenance import time_text
+from pepscope.captures.tables.texts import times
 from pepscope.results.encoding.pieces import UNNAMED
 from pepscope.results.encoding.templates import VALUE, Column, Layout, Template
-from pepscope.texts import times
 
 
 def packets_document(packets: Sequence[EvidencePacket] | None) -> dict[str, Any]:

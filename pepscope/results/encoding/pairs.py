@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pepscope.captures.files.named_packets import connection_filters
+from pepscope.captures.tables.texts import SlicedTexts, gathered, times
 from pepscope.results.distinct import distinct
 from pepscope.results.encoding.packets import PacketTexts, packets_document
 from pepscope.results.encoding.pieces import PieceTexts, piece_documents
@@ -21,7 +22,6 @@ from pepscope.results.evidence.reading import EvidenceReader
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED, OWN, UNKNOWN_TIME
 from pepscope.results.pairs.stretch import NO_STRETCH, STRETCH
-from pepscope.texts import SlicedTexts, gathered, times
 
 #: Pairs that are written at once: some hundred kilobytes.
 _BATCH = 64

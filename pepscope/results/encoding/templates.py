@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pepscope._core import filled_json
+from pepscope.captures.tables.texts import SlicedTexts
 from pepscope.results.evidence.packing import plain_number
-from pepscope.texts import SlicedTexts
 
 #: Stands for a value in the document that a template is made of. As the whole of a text it occurs in no result.
 VALUE = "\x00"

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from pepscope.texts import SlicedTexts
+from pepscope.captures.tables.texts import SlicedTexts
 
 Value = TypeVar("Value", bound=Hashable)
 

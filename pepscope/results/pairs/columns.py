@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
+from pepscope.captures.tables.texts import GivenTexts, SlicedTexts, joined
 from pepscope.results.evidence.columns import Int64Array
 from pepscope.results.evidence.growing import CodedColumn, Repeated, TextColumn
 from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.pairs.stretch import NO_STRETCH, StretchColumns, StretchRows, coverage
 from pepscope.results.verdicts import FloatArray, Mechanism, VantageName, Verdict
-from pepscope.texts import GivenTexts, SlicedTexts, joined
 
 JUDGED = (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
 
