@@ -29,7 +29,7 @@ _OFF, _LEAST_OFF = 0.02, 1e-6
 #: Share of members whose least round trip is as far off as a single one.
 _ALL_SLOW = 0.3
 
-#: What paths vary whose round trips are too few to tell (s), as a mobile cell does.
+#: What paths vary whose round trips are too few to tell (s), as a mobile cell does; but no more than they take.
 _UNKNOWN_VARIATION_S = 0.01
 
 #: Nats that stacks may say for or against a split: a box may copy hop limits and options, and hosts may be of one make.
@@ -55,7 +55,9 @@ def near_nats(
     beyond_s = near_s[further] - nearest[group[further]]
     anywhere = 1 / (np.maximum(beyond_s, _LEAST_S) * (1 + np.log(_MOST_S / _LEAST_S)))
     off = np.maximum(_OFF ** np.maximum(connections[further], 1), _LEAST_OFF)
-    beside = (1 - off) * _beside(beyond_s, variation_s[further], connections[further]) + off * anywhere
+    unknown = np.isnan(variation_s[further])
+    varies_s = np.where(unknown, np.minimum(_UNKNOWN_VARIATION_S, nearest[group[further]]), variation_s[further])
+    beside = (1 - off) * _beside(beyond_s, varies_s, connections[further]) + off * anywhere
     apart = BESIDE_NEAREST * beside + (1 - BESIDE_NEAREST) * anywhere
 
     def by_group(density: Floats) -> Floats:
@@ -76,9 +78,9 @@ def _beside(beyond_s: Floats, variation_s: Floats, connections: Ints) -> Floats:
 
     The least of several connections is nearer to what the path takes than one is, unless something slowed them all.
     """
-    varies_s = np.where(np.isnan(variation_s), _UNKNOWN_VARIATION_S, variation_s)
     connections = np.maximum(connections, 1)
-    each = [np.exp(-beyond_s / blur_s) / blur_s for blur_s in (_BLUR_S + varies_s / connections, _BLUR_S + varies_s)]
+    blurs_s = (_BLUR_S + variation_s / connections, _BLUR_S + variation_s)
+    each = [np.exp(-beyond_s / blur_s) / blur_s for blur_s in blurs_s]
     density: Floats = (1 - _ALL_SLOW) * each[0] + _ALL_SLOW * each[1]
     return density
 

@@ -1,0 +1,46 @@
+"""What least round trips to several hosts say of where the transport ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from detector.one_capture.likelihoods.near_ends import near_nats
+
+UNKNOWN = float("nan")
+
+
+def for_one_box(near_ms: Sequence[float], varies_ms: float, connections: int = 1) -> float:
+    """Nats for one near end of all these hosts."""
+    count = len(near_ms)
+    end, split = near_nats(
+        np.asarray(near_ms) / 1e3, np.full(count, varies_ms / 1e3), np.full(count, connections), None,
+        np.zeros(count, np.int64), 1,
+    )  # fmt: skip
+    return float(split[0] - end[0])
+
+
+@pytest.mark.parametrize("varies_ms", [0.0, UNKNOWN])
+def test_hosts_that_end_here_end_at_one_place_though_nothing_shows_how_the_path_varies(varies_ms: float) -> None:
+    assert for_one_box([0.03, 0.05, 0.06, 0.08], varies_ms) > 1.0
+
+
+def test_a_path_that_may_vary_by_as_much_as_it_takes_tells_less_of_hosts_further_away() -> None:
+    apart = [80.0, 84.0, 88.0, 92.0]
+    assert for_one_box(apart, UNKNOWN) > for_one_box(apart, 0.1)
+    assert for_one_box([each - 79.5 for each in apart], UNKNOWN) == pytest.approx(
+        for_one_box([each - 79.5 for each in apart], 0.5)
+    )
+
+
+@given(st.lists(st.floats(0.01, 400), min_size=2, max_size=6), st.floats(0, 50) | st.just(UNKNOWN), st.randoms())
+def test_order_does_not_matter_and_sameness_is_weak_evidence(near_ms: list[float], varies_ms: float, random) -> None:
+    shuffled = list(near_ms)
+    random.shuffle(shuffled)
+    assert for_one_box(shuffled, varies_ms) == pytest.approx(for_one_box(near_ms, varies_ms), abs=1e-9)
+    assert for_one_box(near_ms, varies_ms) <= np.log(1 / 0.3) + 1e-9
+    assert for_one_box([near_ms[0]] * 3, varies_ms) == pytest.approx(0.0)
