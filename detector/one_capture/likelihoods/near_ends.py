@@ -30,7 +30,7 @@ _OFF, _LEAST_OFF = 0.02, 1e-6
 _ALL_SLOW = 0.3
 
 #: What paths vary whose round trips are too few to tell (s), as a mobile cell does; but no more than they take.
-_UNKNOWN_VARIATION_S = 0.01
+UNKNOWN_VARIATION_S = 0.01
 
 #: Nats that stacks may say for or against a split: a box may copy hop limits and options, and hosts may be of one make.
 _MOST_BY_STACKS = 2.0
@@ -56,7 +56,7 @@ def near_nats(
     anywhere = 1 / (np.maximum(beyond_s, _LEAST_S) * (1 + np.log(_MOST_S / _LEAST_S)))
     off = np.maximum(_OFF ** np.maximum(connections[further], 1), _LEAST_OFF)
     unknown = np.isnan(variation_s[further])
-    varies_s = np.where(unknown, np.minimum(_UNKNOWN_VARIATION_S, nearest[group[further]]), variation_s[further])
+    varies_s = np.where(unknown, np.minimum(UNKNOWN_VARIATION_S, nearest[group[further]]), variation_s[further])
     beside = (1 - off) * _beside(beyond_s, varies_s, connections[further]) + off * anywhere
     apart = BESIDE_NEAREST * beside + (1 - BESIDE_NEAREST) * anywhere
 

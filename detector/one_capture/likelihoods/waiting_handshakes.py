@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from detector.one_capture.likelihoods.near_ends import UNKNOWN_VARIATION_S
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats
 from detector.one_capture.members import Ints
 
@@ -55,7 +56,7 @@ def waiting_nats(handshake_s: Floats, plain_s: Floats, variation_s: Floats, hand
     acknowledged (`plain_s`); NaN stands for what is unknown, `variation_s` is how much round trips vary."""
     later_s = handshake_s - plain_s
     known = later_s > -LATER_S  # otherwise data were acknowledged by a timer
-    later_s, blur_s = np.nan_to_num(later_s), _BLUR_S + np.nan_to_num(variation_s)
+    later_s, blur_s = np.nan_to_num(later_s), _BLUR_S + np.nan_to_num(variation_s, nan=UNKNOWN_VARIATION_S)
     held_up = np.where(variation_s < _STEADY_S, _HELD_UP_ON_WIRES, _HELD_UP) / np.maximum(handshakes, 1)
     anything = np.where(
         later_s > _LEAST_S, 1 / (np.maximum(later_s, _LEAST_S) * np.log(_MOST_S / _LEAST_S)), 0.0
