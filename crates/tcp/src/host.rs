@@ -30,7 +30,7 @@ use attribution::Attribution;
 use datagrams::DatagramFlow;
 pub use datagrams::{DatagramFlowResult, DatagramFlowSettings};
 pub use error::HostError;
-use fast_path::FastFlow;
+use fast_path::FastFlows;
 use flow::Flow;
 pub use flow::{FlowResult, FlowSettings, Outcome, Role};
 use identifications::Identifications;
@@ -46,8 +46,8 @@ pub struct Host {
     places: FlowTable<usize>,
     times: NextTimes,
     ready: VecDeque<usize>,
-    /// The flow whose timeout is not up to date.
-    fast_flow: FastFlow,
+    /// The flows whose timeouts are not up to date.
+    fast_flows: FastFlows,
     /// A lower bound of the earliest timeout, for the fast path.
     earliest_ns: Nanoseconds,
     speakers: Vec<VoiceSource>,
@@ -80,7 +80,7 @@ impl Host {
             places: FlowTable::default(),
             times: NextTimes::default(),
             ready: VecDeque::new(),
-            fast_flow: FastFlow::NONE,
+            fast_flows: FastFlows::default(),
             earliest_ns: 0,
             speakers: Vec::new(),
             speaker_times: NextTimes::default(),
@@ -142,6 +142,7 @@ impl Host {
             is_ready: false,
             wake_ns: NEVER,
             is_dormant: false,
+            is_fast: false,
             successor: None,
         });
         self.open_flows += 1;
@@ -376,7 +377,7 @@ impl Host {
     #[inline]
     #[must_use]
     pub fn poll_timeout(&self) -> Nanoseconds {
-        debug_assert!(self.fast_flow.is_none(), "the timeouts are not up to date");
+        debug_assert!(self.fast_flows.is_empty(), "the timeouts are not up to date");
         self.next_time()
     }
 

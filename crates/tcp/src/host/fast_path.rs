@@ -10,19 +10,27 @@ use crate::packets::packet::Packet;
 use crate::packets::packet_sink::PacketSink;
 use crate::packets::segment::Segment;
 
-/// The flow that the fast path answered last. Its entry in the table of timeouts may be out of date.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FastFlow {
+/// The flows that the fast path has answered. Their entries in the table of timeouts may be out of date: a timer that
+/// moves with every packet is entered once something asks for the earliest.
+#[derive(Clone, Debug)]
+pub(super) struct FastFlows {
+    /// Number and place of the last one.
     flow: u32,
     place: usize,
+    /// The places of all.
+    places: Vec<usize>,
 }
 
-impl FastFlow {
-    /// No flow has such a number.
-    pub(super) const NONE: Self = Self { flow: u32::MAX, place: usize::MAX };
+impl Default for FastFlows {
+    fn default() -> Self {
+        // No flow has such a number.
+        Self { flow: u32::MAX, place: usize::MAX, places: Vec::new() }
+    }
+}
 
-    pub(super) fn is_none(self) -> bool {
-        self.place == usize::MAX
+impl FastFlows {
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
     }
 }
 
@@ -47,7 +55,9 @@ impl Host {
     #[inline(never)]
     fn answer_on_slow_path(&mut self, now: Nanoseconds, packet: &Packet, sink: &mut impl PacketSink) {
         match packet {
-            Packet::Tcp(segment) if segment.flow == self.fast_flow.flow => self.answer_mispredicted(now, segment, sink),
+            Packet::Tcp(segment) if segment.flow == self.fast_flows.flow => {
+                self.answer_mispredicted(now, segment, sink);
+            }
             _ => {
                 self.handle_packet(now, packet);
                 self.transmit_on_slow_path(now, sink);
@@ -58,7 +68,7 @@ impl Host {
     /// Answers a segment of the fast flow that header prediction does not take. The application mostly has nothing to
     /// do.
     fn answer_mispredicted(&mut self, now: Nanoseconds, segment: &Segment, sink: &mut impl PacketSink) {
-        let place = self.fast_flow.place;
+        let place = self.fast_flows.place;
         let flow = &mut self.flows[place];
         if flow.connection.handle_mispredicted(now, segment) && flow.application.has_nothing_to_do(now) {
             while let Some(segment) = flow.poll_transmit(now, &mut self.identifications) {
@@ -81,17 +91,19 @@ impl Host {
     /// Brings the table of timeouts up to date, which [`Host::answer`] leaves for later.
     #[inline(always)]
     pub fn refresh_timeouts(&mut self) {
-        if let Some(flow) = self.flows.get(self.fast_flow.place) {
-            self.times.set(self.fast_flow.place, flow.next_time());
+        for place in self.fast_flows.places.drain(..) {
+            let flow = &mut self.flows[place];
+            flow.is_fast = false;
+            self.times.set(place, flow.next_time());
         }
-        self.fast_flow = FastFlow::NONE;
+        (self.fast_flows.flow, self.fast_flows.place) = (u32::MAX, usize::MAX);
         self.earliest_ns = self.next_time();
     }
 
     /// Whether [`Host::wake`] is due at `now`: what [`Host::earliest_timeout`] says may be too early.
     #[inline]
     pub fn is_due(&mut self, now: Nanoseconds) -> bool {
-        if self.fast_flow.is_none() {
+        if self.fast_flows.is_empty() {
             return true;
         }
         self.refresh_timeouts();
@@ -107,8 +119,8 @@ impl Host {
     /// The place of a flow that the fast path may answer: nothing of any flow waits to be sent.
     #[inline(always)]
     fn place_of(&mut self, flow: u32) -> Option<usize> {
-        if self.fast_flow.flow == flow {
-            return Some(self.fast_flow.place);
+        if self.fast_flows.flow == flow {
+            return Some(self.fast_flows.place);
         }
         self.switch_fast_flow(flow)
     }
@@ -119,11 +131,14 @@ impl Host {
             return None;
         }
         let place = self.places.get(flow).copied()?;
-        if self.flows[place].is_dormant || !self.flows[place].connection.predicts() {
+        let answered = &mut self.flows[place];
+        if answered.is_dormant || !answered.connection.predicts() {
             return None;
         }
-        self.refresh_timeouts();
-        self.fast_flow = FastFlow { flow, place };
+        if !std::mem::replace(&mut answered.is_fast, true) {
+            self.fast_flows.places.push(place);
+        }
+        (self.fast_flows.flow, self.fast_flows.place) = (flow, place);
         Some(place)
     }
 
@@ -196,7 +211,8 @@ impl Host {
     #[inline(never)]
     fn transmit_on_slow_path(&mut self, now: Nanoseconds, sink: &mut dyn PacketSink) {
         self.transmit(now, sink);
-        self.refresh_timeouts();
+        let next_ns = self.next_time();
+        self.earliest_ns = if self.fast_flows.is_empty() { next_ns } else { self.earliest_ns.min(next_ns) };
     }
 }
 

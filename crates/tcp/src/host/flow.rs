@@ -82,6 +82,8 @@ pub(super) struct Flow {
     pub(super) is_ready: bool,
     /// It is opened once another flow's protocol wakes it, or the peer opens it, and does not count as open before.
     pub(super) is_dormant: bool,
+    /// The fast path has answered it, and the table of timeouts does not know.
+    pub(super) is_fast: bool,
     /// The place of the flow that starts when this one has ended, and how long after.
     pub(super) successor: Option<(usize, Nanoseconds)>,
 }
