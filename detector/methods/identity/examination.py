@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,7 +45,7 @@ from pepscope.results.evidence.columns import (
     rounded,
 )
 from pepscope.results.hypotheses import logistics
-from pepscope.results.verdicts import Evidence
+from pepscope.results.verdicts import Evidence, FloatArray
 
 #: Natural-log likelihood ratio that decides: a thousand to one.
 DECISIVE_NATS = math.log(1000.0)
@@ -89,10 +89,33 @@ def _not_aligned() -> Evidence:
     )
 
 
+class _Weighed(NamedTuple):
+    """Natural-log likelihood ratios of each connection. Positive ones speak for packets that are passed on: of data, of
+    acknowledgements, of the fields alone that are hard to imitate (`HARD_FIELDS`) of each, and of all. The last two are
+    those of another acknowledger than the receiver, and of the receiver's own acknowledgements."""
+
+    data: FloatArray
+    acks: FloatArray
+    hard_data: FloatArray
+    hard_acks: FloatArray
+    total: FloatArray
+    other_acknowledger: FloatArray
+    own_acknowledgement: FloatArray
+
+
 def _judge(compared: Comparison, alone: dict[int, Evidence]) -> list[EvidenceColumns]:
     """The evidence on aligned connections; what concerns a part of a connection goes to `alone`."""
+    weighed = _weigh(compared)
+    few = compared.arrived < FEWEST_SEGMENTS
+    changes = _changes_of_maker(compared, ~few)
+    for number, change in changes.items():
+        alone[compared.aligned[number].row] = change
+    found = _findings(compared, weighed, few, np.isin(np.arange(len(few)), list(changes)))
+    return _evidence(compared, weighed, found)
+
+
+def _weigh(compared: Comparison) -> _Weighed:
     data_sums, acknowledgement_sums = _summed(compared.data), _summed(compared.acknowledgements)
-    data, acks = total_nats(data_sums), total_nats(acknowledgement_sums)
     near, far = (flows["initial_sequence_number"] for flows in (compared.client, compared.server))
     other_number = (near != far) & ~np.isnan(near) & ~np.isnan(far)
     total = weigh(
@@ -108,17 +131,6 @@ def _judge(compared: Comparison, alone: dict[int, Evidence]) -> list[EvidenceCol
             for way in DIRECTIONS
         )
     )
-    arrived = compared.arrived
-    # Each connection has the first of these findings that fits it.
-    few = arrived < FEWEST_SEGMENTS
-    changes = _changes_of_maker(compared, ~few)
-    for number, change in changes.items():
-        alone[compared.aligned[number].row] = change
-    changed = np.isin(np.arange(len(arrived)), list(changes))
-    acks_differ = (data >= DECISIVE_NATS) & ((acks <= -DECISIVE_NATS) | (others > 0))
-    acks_differ &= total_nats(data_sums, HARD_FIELDS) >= DECISIVE_NATS
-    data_differ = (data <= -DECISIVE_NATS) & (acks >= DECISIVE_NATS)
-    data_differ &= total_nats(acknowledgement_sums, HARD_FIELDS) >= DECISIVE_NATS
     own = own_acknowledgement_nats(
         compared.data,
         compared.acknowledgements,
@@ -127,32 +139,42 @@ def _judge(compared: Comparison, alone: dict[int, Evidence]) -> list[EvidenceCol
         compared.lacks_packets,
         compared.lost,
     )
-    is_own = own >= OWN_ACKNOWLEDGEMENT_NATS
+    hard_data, hard_acks = (total_nats(sums, HARD_FIELDS) for sums in (data_sums, acknowledgement_sums))
+    return _Weighed(
+        total_nats(data_sums), total_nats(acknowledgement_sums), hard_data, hard_acks, total, others, own
+    )  # fmt: skip
+
+
+def _findings(compared: Comparison, weighed: _Weighed, few: BoolArray, changed: BoolArray) -> Int64Array:
+    """The code of what was found of each connection: the first that fits."""
+    data, acks, total = weighed.data, weighed.acks, weighed.total
+    acks_differ = (data >= DECISIVE_NATS) & ((acks <= -DECISIVE_NATS) | (weighed.other_acknowledger > 0))
+    acks_differ &= weighed.hard_data >= DECISIVE_NATS
+    data_differ = (data <= -DECISIVE_NATS) & (acks >= DECISIVE_NATS)
+    data_differ &= weighed.hard_acks >= DECISIVE_NATS
+    is_own = weighed.own_acknowledgement >= OWN_ACKNOWLEDGEMENT_NATS
     same, other = total >= DECISIVE_NATS, total <= -DECISIVE_NATS
-    found = np.select(
+    return np.select(
         [few, changed, acks_differ, data_differ, same & is_own, same, other & (data < 0), other],
         [_FEW, _CHANGED, _ACKS_NOBODY_SENT, _PARTLY, _SAME_PACKETS, _SAME_DATA, _OTHER_PACKETS, _OTHER_ACKS],
         _TOO_ALIKE,
     )
+
+
+def _evidence(compared: Comparison, weighed: _Weighed, found: Int64Array) -> list[EvidenceColumns]:
+    """Each of the findings, with its strength and its figures."""
     fields = [*field_figures("data", compared.data), *field_figures("acks", compared.acknowledgements)]
-    numbers = [
-        Figure("data_nats", rounded(data, 2)),
-        Figure("acknowledgement_nats", rounded(acks, 2)),
-        *_class_figures(compared),
-        *fields,
-        Figure("sampled_every", np.array([thinning_for(len(each.client.packets)) for each in compared.aligned])),
-        Figure("other_acknowledger_nats", rounded(others, 2)),
-        *_missed_figures(compared),
-    ]
+    numbers = _figures(compared, weighed, fields)
     confidence = np.array([each.pair.pairing_confidence for each in compared.aligned])
+    surely = logistics(np.abs(weighed.total))
     strengths = {
-        _ACKS_NOBODY_SENT: logistics(np.abs(data)),
-        _SAME_PACKETS: logistics(np.abs(total)),
-        _SAME_DATA: logistics(np.abs(total)),
-        _OTHER_PACKETS: logistics(np.abs(total)) * confidence,
-        _OTHER_ACKS: logistics(np.abs(total)) * confidence,
+        _ACKS_NOBODY_SENT: logistics(np.abs(weighed.data)),
+        _SAME_PACKETS: surely,
+        _SAME_DATA: surely,
+        _OTHER_PACKETS: surely * confidence,
+        _OTHER_ACKS: surely * confidence,
     }
-    nothing = np.zeros(len(arrived))
+    nothing = np.zeros(len(found))
     rows = np.array([each.row for each in compared.aligned], np.int64)
     made: list[EvidenceColumns] = []
     for code, (finding, words) in _FORMS.items():
@@ -161,7 +183,7 @@ def _judge(compared: Comparison, alone: dict[int, Evidence]) -> list[EvidenceCol
             continue
         figures, beside = fields if code == _FEW else numbers, list[Figure]()
         if code == _FEW:
-            beside = [Figure("arrived", arrived)]
+            beside = [Figure("arrived", compared.arrived)]
         elif code in (_SAME_PACKETS, _SAME_DATA):
             rewriters, beside = rewriter_figures(compared, found == code)
             figures = [*figures, rewriters]
@@ -177,6 +199,19 @@ def _judge(compared: Comparison, alone: dict[int, Evidence]) -> list[EvidenceCol
         kept, others = _taken(figures, at), _taken(beside, at)
         made += evidence_columns(NAME, finding, rows[at], strength, kept, words, others, of_many)
     return made
+
+
+def _figures(compared: Comparison, weighed: _Weighed, fields: Sequence[Figure]) -> list[Figure]:
+    """The figures of every finding but that of too few segments, among them those of single `fields`."""
+    return [
+        Figure("data_nats", rounded(weighed.data, 2)),
+        Figure("acknowledgement_nats", rounded(weighed.acks, 2)),
+        *_class_figures(compared),
+        *fields,
+        Figure("sampled_every", np.array([thinning_for(len(each.client.packets)) for each in compared.aligned])),
+        Figure("other_acknowledger_nats", rounded(weighed.other_acknowledger, 2)),
+        *_missed_figures(compared),
+    ]
 
 
 def _taken(figures: Sequence[Figure], at: Int64Array) -> list[Figure]:
