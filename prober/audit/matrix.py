@@ -28,7 +28,9 @@ only ones of a large one; else it is inconclusive beyond the largest size that i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from detector.methods.progress import RELAY_BUFFER_BYTES
 from detector.verdict.weighing import Judgement, judge, weight_of
