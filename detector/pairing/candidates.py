@@ -13,7 +13,7 @@ from functools import cache
 
 from detector.pairing.match import Candidate, Ground
 from detector.pairing.packet_sketch import Connections, shared_packets
-from detector.pairing.start_times import near_in_time
+from detector.pairing.starts.times import near_in_time
 from pepscope.captures.capture import Capture
 from pepscope.captures.connection_source import ConnectionSource
 from pepscope.captures.connections import Connection

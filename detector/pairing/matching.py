@@ -41,8 +41,8 @@ from detector.pairing.candidates import (
 from detector.pairing.confidence import STARTS_AGREE_NATS
 from detector.pairing.content_candidates import by_payload
 from detector.pairing.match import Candidate, Ground, Match
-from detector.pairing.start_agreement import agreement_nats, first_data_ns
-from detector.pairing.start_times import START_SPREAD_NS, start_nats
+from detector.pairing.starts.agreement import agreement_nats, first_data_ns
+from detector.pairing.starts.times import START_SPREAD_NS, start_nats
 from detector.pairing.summary_columns import SummaryColumns, same_sequence_numbers
 from pepscope.captures.connection_source import ConnectionSource
 from pepscope.captures.connections import Connection

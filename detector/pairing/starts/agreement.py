@@ -5,7 +5,7 @@ same transfers pass both places after the same intervals, whatever the offset be
 keep intervals of their own. Three hypotheses predict the intervals b of the second capture, given those of the first,
 a:
 
-- the same transfers: b is a plus what two delays differ by, a Cauchy distribution as in `detector.pairing.start_times`;
+- the same transfers: b is a plus what two delays differ by, a Cauchy distribution as in `starts.times`;
 - other transfers, at random: b is exponentially distributed with the mean interval;
 - other transfers, of a program that repeats itself: b is distributed about the other intervals of the first capture.
 
@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from detector.pairing.start_times import START_SPREAD_NS, start_nats
+from detector.pairing.starts.times import START_SPREAD_NS, start_nats
 from pepscope.captures.connections import Connection
 from pepscope.captures.packets import Int64Array
 from pepscope.results.verdicts import FloatArray

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from detector.pairing.confidence import STARTS_AGREE_NATS
-from detector.pairing.start_agreement import agreement_nats
+from detector.pairing.starts.agreement import agreement_nats
 
 SECOND = 1_000_000_000
 OFFSET_NS = -3_600 * SECOND
