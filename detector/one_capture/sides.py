@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.options import PREFIX_IPV4, PREFIX_IPV6
+from pepscope.results.distinct import distinct
 from pepscope.results.verdicts import GroupSide
 
 #: An end that answers sooner than this is the capture's own host, or stands beside it.
@@ -71,11 +72,9 @@ def _by_one_end(to_client_s: float, to_server_s: float) -> tuple[GroupSide, ...]
 def _networks(addresses: npt.NDArray[np.uint8]) -> int:
     """How many networks addresses of 16 bytes are of, in the IP version that has more of them: a host may have both."""
     of_ipv4 = (addresses[:, : len(_IPV4_MAPPED)] == np.frombuffer(_IPV4_MAPPED, np.uint8)).all(axis=1)
-    prefixes = (
-        addresses[of_ipv4, : len(_IPV4_MAPPED) + PREFIX_IPV4 // 8],
-        addresses[~of_ipv4, : PREFIX_IPV6 // 8],
-    )
-    return max(len(np.unique(each, axis=0)) for each in prefixes)
+    begin = len(_IPV4_MAPPED)
+    prefixes = addresses[of_ipv4, begin : begin + PREFIX_IPV4 // 8], addresses[~of_ipv4, : PREFIX_IPV6 // 8]
+    return max(len(distinct(each.astype(np.int64) @ (1 << 8 * np.arange(each.shape[1])))) for each in prefixes)
 
 
 def _least_s(handshake_ns: npt.NDArray[np.int64], data_ns: npt.NDArray[np.int64]) -> Floats:
