@@ -15,7 +15,7 @@ from benchmarks.public_captures import Row, _couples, captures, differences, ins
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 FRESH = Path(__file__).parents[1] / "fresh"
-SMALL = CORPUS / "spl_ha_chat.srv.pcap.gz"
+SMALL = CORPUS / "spl_ha_chat.mob.pcap.gz"
 PCAPNG = CORPUS / "reg_dl_mtu1400_pcapng.srv.pcapng.gz"
 
 
