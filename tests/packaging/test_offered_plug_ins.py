@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import zipfile
+from importlib.machinery import PathFinder
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -13,6 +14,13 @@ from pepscope.plugins import is_offered
 
 GROUP = "pepscope.tests.offered"
 METADATA = "Metadata-Version: 2.1\nName: offering\nVersion: 1.0\n"
+
+
+@pytest.fixture(autouse=True)
+def without_other_finders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packages that stand in for `importlib.metadata` leave a finder behind, whoever imports them first."""
+    own = [each for each in sys.meta_path if each is PathFinder or not hasattr(each, "find_distributions")]
+    monkeypatch.setattr(sys, "meta_path", own)
 
 
 def offering(directory: Path, text: str) -> None:
