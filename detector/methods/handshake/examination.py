@@ -102,7 +102,7 @@ def examine(context: Context) -> Findings:
         *(column[way] for column in counts.values() for way in DIRECTIONS),
         has_ip_ids, are_sure, confidence.view(np.int64),
     ]  # fmt: skip
-    first, alike = _equal_columns(np.array(columns, np.int64))
+    alike, first = _core.row_codes([np.ascontiguousarray(column, np.int64) for column in columns])
     made = [
         _compare(
             _Shown(
@@ -119,21 +119,6 @@ def examine(context: Context) -> Findings:
     for row, which in zip(sides.rows.tolist(), alike.tolist(), strict=True):
         evidence[row] = made[which]
     return Findings(evidence)
-
-
-def _equal_columns(table: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """The first of each set of equal columns, and which set each belongs to."""
-    sums = np.zeros(table.shape[1], np.uint64)
-    for row in table.view(np.uint64):
-        sums = (sums ^ row) * _MIXING
-    _, first, alike = np.unique(sums, return_index=True, return_inverse=True)
-    if not np.array_equal(table[:, first][:, alike], table):  # sums that coincide by chance
-        _, first, alike = np.unique(table, axis=1, return_index=True, return_inverse=True)
-    return first, alike.ravel()
-
-
-#: An odd number whose multiples spread over all numbers.
-_MIXING = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _counts_at(counts: Mapping[str, Int64Array], way: Direction, place: int) -> tuple[int, ...]:

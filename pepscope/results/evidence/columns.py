@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from pepscope._core import row_codes
 from pepscope.results.verdicts import Evidence, FloatArray, Number, Outcome
 
 Int64Array = npt.NDArray[np.int64]
@@ -287,10 +288,7 @@ def _by_known_figures(figures: Sequence[Figure], count: int) -> list[tuple[froze
     if not sometimes:
         return [(frozenset(always), np.arange(count))]
     known = np.array([figure.is_known for figure in sometimes])
-    if (known == known[:, :1]).all():
-        first, places = np.zeros(1, np.int64), np.zeros(count, np.int64)
-    else:
-        _, first, places = np.unique(_marks(known), return_index=True, return_inverse=True)
+    places, first = row_codes([*known.astype(np.int64)])
     return [
         (
             frozenset(
@@ -300,23 +298,6 @@ def _by_known_figures(figures: Sequence[Figure], count: int) -> list[tuple[froze
         )
         for number, at in enumerate(first.tolist())
     ]
-
-
-def _marks(known: BoolArray) -> Int64Array:
-    """Which figures are known of each row (columns of `known`) as one number, greater where an earlier one is."""
-    packed = np.packbits(known, axis=0)
-    words = -(-len(packed) // _WORD_BYTES)
-    padded = np.zeros((known.shape[1], words * _WORD_BYTES), np.uint8)
-    padded[:, : len(packed)] = packed.T
-    marks = np.zeros(known.shape[1], np.int64)
-    for word in padded.view(np.dtype(np.uint64).newbyteorder(">")).T:
-        # Counted anew for each word, so that a number holds all of them.
-        different, ranks = np.unique(word, return_inverse=True)
-        _, marks = np.unique(marks * len(different) + ranks, return_inverse=True)
-    return marks
-
-
-_WORD_BYTES = 8
 
 
 def _column(values: npt.NDArray[Any] | Sequence[Any], places: Int64Array) -> npt.NDArray[Any] | Sequence[Any]:
