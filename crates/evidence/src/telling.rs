@@ -29,6 +29,20 @@ pub fn strongest(score: &[f64], most: usize, least: f64) -> Vec<usize> {
     best
 }
 
+/// Rows of acknowledgements of the data of `direction` that acknowledge more than all before, and how far they do.
+pub(crate) fn advancing_acknowledgements<'a>(
+    packets: &Packets<'a>,
+    direction: u8,
+) -> impl Iterator<Item = (usize, i64)> + use<'a> {
+    let mut most = 0;
+    let rows = packets.direction.iter().zip(packets.acknowledgement_offset).enumerate();
+    rows.filter_map(move |(row, (&way, &value))| {
+        let advances = way != direction && value > most;
+        most = if advances { value } else { most };
+        advances.then_some((row, value))
+    })
+}
+
 /// Looks up which of ascending, disjoint arrivals brought the last of the bytes below a place in a stream.
 #[derive(Debug)]
 pub(crate) struct LastArrivals<'a> {

@@ -53,9 +53,9 @@ pub(crate) fn member_quantiles<'py>(
     Ok(found.ok_or_else(unfit)?.into_pyarray(py))
 }
 
-/// A column of numbers.
+/// A column of rows that are numbered.
 #[derive(FromPyObject)]
-pub(crate) enum NumberColumn<'py> {
+pub(crate) enum RowColumn<'py> {
     Integers(PyReadonlyArray1<'py, i64>),
     Unsigned(PyReadonlyArray1<'py, u64>),
     Floats(PyReadonlyArray1<'py, f64>),
@@ -65,15 +65,12 @@ type Numbers<'py> = Bound<'py, PyArray1<i64>>;
 
 /// A number for each row of columns, and of each number the first row that has it.
 #[pyfunction]
-pub(crate) fn row_codes<'py>(
-    py: Python<'py>,
-    columns: Vec<NumberColumn<'py>>,
-) -> PyResult<(Numbers<'py>, Numbers<'py>)> {
+pub(crate) fn row_codes<'py>(py: Python<'py>, columns: Vec<RowColumn<'py>>) -> PyResult<(Numbers<'py>, Numbers<'py>)> {
     let slices = columns.iter().map(|column| {
         Ok(match column {
-            NumberColumn::Integers(values) => rows::NumberColumn::Integers(values.as_slice()?),
-            NumberColumn::Unsigned(values) => rows::NumberColumn::Unsigned(values.as_slice()?),
-            NumberColumn::Floats(values) => rows::NumberColumn::Floats(values.as_slice()?),
+            RowColumn::Integers(values) => rows::NumberColumn::Integers(values.as_slice()?),
+            RowColumn::Unsigned(values) => rows::NumberColumn::Unsigned(values.as_slice()?),
+            RowColumn::Floats(values) => rows::NumberColumn::Floats(values.as_slice()?),
         })
     });
     let slices = slices.collect::<PyResult<Vec<_>>>()?;

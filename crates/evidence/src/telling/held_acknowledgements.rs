@@ -4,7 +4,7 @@ use crate::ascending::Ascending;
 use crate::clocks::sender_axis::Axis;
 use crate::flows::staircase::ByteRanges;
 use crate::packets::Packets;
-use crate::telling::LastArrivals;
+use crate::telling::{advancing_acknowledgements, LastArrivals};
 
 /// By acknowledgement that advances, in capture order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,16 +29,10 @@ pub fn held_acknowledgements(
     let mut last = LastArrivals::new(&arrivals);
     let mut found = HeldAcknowledgements::default();
     let mut seen_s = Vec::new();
-    let mut most_acknowledged = 0;
-    let rows = sender.direction.iter().zip(sender.acknowledgement_offset).zip(sender.time_ns);
-    for ((&way, &value), &time_ns) in rows {
-        if way == direction || value <= most_acknowledged {
-            continue;
-        }
-        most_acknowledged = value;
+    for (row, value) in advancing_acknowledgements(sender, direction) {
         let arrival = last.below(value.wrapping_sub(shift));
         let arrived_s = arrival.map_or(f64::NAN, |place| axis.receiver_s(arrivals.time_ns[place]));
-        seen_s.push(time_ns.wrapping_sub(axis.origin_ns) as f64 / 1e9);
+        seen_s.push(sender.time_ns[row].wrapping_sub(axis.origin_ns) as f64 / 1e9);
         found.early_s.extend(seen_s.last().map(|seen_s| arrived_s - seen_s));
         found.ahead_bytes.push(value);
         found.last_start.push(arrival.map_or(-1, |place| arrivals.start[place]));

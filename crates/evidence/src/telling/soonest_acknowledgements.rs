@@ -2,7 +2,7 @@
 
 use crate::clocks::sender_axis::Axis;
 use crate::packets::Packets;
-use crate::telling::{strongest, LastArrivals};
+use crate::telling::{advancing_acknowledgements, strongest, LastArrivals};
 
 /// An acknowledgement at the sender, and the packet that brought the last of its bytes to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,12 +28,7 @@ pub fn soonest_acknowledgements(
     let arrivals = receiver.first_arrivals(direction);
     let mut last = LastArrivals::new(&arrivals);
     let (mut places, mut early_s) = (Vec::new(), Vec::new());
-    let mut most_acknowledged = 0;
-    for (row, (&way, &value)) in sender.direction.iter().zip(sender.acknowledgement_offset).enumerate() {
-        if way == direction || value <= most_acknowledged {
-            continue;
-        }
-        most_acknowledged = value;
+    for (row, value) in advancing_acknowledgements(sender, direction) {
         if let Some(arrival) = last.below(value.wrapping_sub(shift)) {
             let seen_s = sender.time_ns[row].wrapping_sub(axis.origin_ns) as f64 / 1e9;
             places.push((row, arrival));
