@@ -24,9 +24,9 @@ def main() -> None:
 def _open_closed_streams() -> None:
     """Open what the caller closed of the standard streams (`>&-`), as the null device.
 
-    Else a capture would be opened under their numbers. Results that nobody can get are a failure: standard input and
-    output are opened for the other way, so that the first use of them fails with `Bad file descriptor`. What is said
-    beside results may get lost.
+    Else a capture would be opened under their numbers. Standard input and output are opened for the other
+    way, so that the first use of them fails with `Bad file descriptor`: a command whose results go nowhere has failed.
+    Messages on standard error may get lost.
     """
     for number, way in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
         try:

@@ -18,7 +18,7 @@ METADATA = "Metadata-Version: 2.1\nName: offering\nVersion: 1.0\n"
 
 @pytest.fixture(autouse=True)
 def without_other_finders(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Packages that stand in for `importlib.metadata` leave a finder behind, whoever imports them first."""
+    """Packages that replace `importlib.metadata` add a finder when a test before imports them."""
     own = [each for each in sys.meta_path if each is PathFinder or not hasattr(each, "find_distributions")]
     monkeypatch.setattr(sys, "meta_path", own)
 

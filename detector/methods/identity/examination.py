@@ -91,8 +91,8 @@ def _not_aligned() -> Evidence:
 
 class _Weighed(NamedTuple):
     """Natural-log likelihood ratios of each connection. Positive ones speak for packets that are passed on: of data, of
-    acknowledgements, of the fields alone that are hard to imitate (`HARD_FIELDS`) of each, and of all. The last two are
-    those of another acknowledger than the receiver, and of the receiver's own acknowledgements."""
+    acknowledgements, of the `HARD_FIELDS` alone of each, and of all. The last two are those of another acknowledger
+    than the receiver, and of the receiver's own acknowledgements."""
 
     data: FloatArray
     acks: FloatArray
@@ -110,7 +110,7 @@ def _judge(compared: Comparison, alone: dict[int, Evidence]) -> list[EvidenceCol
     changes = _changes_of_maker(compared, ~few)
     for number, change in changes.items():
         alone[compared.aligned[number].row] = change
-    found = _findings(compared, weighed, few, np.isin(np.arange(len(few)), list(changes)))
+    found = _findings(weighed, few, np.isin(np.arange(len(few)), list(changes)))
     return _evidence(compared, weighed, found)
 
 
@@ -145,7 +145,7 @@ def _weigh(compared: Comparison) -> _Weighed:
     )  # fmt: skip
 
 
-def _findings(compared: Comparison, weighed: _Weighed, few: BoolArray, changed: BoolArray) -> Int64Array:
+def _findings(weighed: _Weighed, few: BoolArray, changed: BoolArray) -> Int64Array:
     """The code of what was found of each connection: the first that fits."""
     data, acks, total = weighed.data, weighed.acks, weighed.total
     acks_differ = (data >= DECISIVE_NATS) & ((acks <= -DECISIVE_NATS) | (weighed.other_acknowledger > 0))

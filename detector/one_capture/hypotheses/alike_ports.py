@@ -2,7 +2,7 @@
 
 Servers have one path on all ports, and so one near end, one hidden leg or one reason to be late. Ports that are alike,
 all split or all end to end, are therefore judged as one group whose members are hosts, so that what causes all to be
-late counts once. Whether they are alike is told by what each port shows by itself.
+late counts once. What each port shows by itself tells whether they are alike.
 """
 
 from __future__ import annotations
