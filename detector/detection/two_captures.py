@@ -154,5 +154,5 @@ def _notes(captures: Sequence[Capture], paired: PairedCaptures, results: PairTab
         return ()
     names = " and ".join(capture.path for capture in captures)
     return (
-        f"{names} were taken at one place by {one} of {len(both)} connections: these were judged as in one capture",
+        f"{names} were taken at one place by {one:,} of {len(both):,} connections: these were judged as in one capture",
     )

@@ -205,7 +205,7 @@ def _reported(found: Sequence[tuple[Evidence, int]], total: int) -> list[Evidenc
 
 
 def _counted(item: Evidence, count: int, total: int) -> Evidence:
-    where = "In all connections" if count == total else f"In {count} of {total} connections"
+    where = "In all connections" if count == total else f"In {count:,} of {total:,} connections"
     which = "" if count == 1 else ", in the firmest form" if item.outcome is not Outcome.INAPPLICABLE else ", as in one"
     return replace(item, summary=f"{where}{which}: {item.summary}", numbers={"connections": count, **item.numbers})
 
@@ -216,12 +216,12 @@ def _extent(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     agreeing, total = sum(each in kinds for each in verdicts), len(verdicts)
     word = "split" if verdict.is_split else "end to end"
     if agreeing == total:
-        return f"{'Both' if total == 2 else f'All {total}'} connections are {word}."
+        return f"{'Both' if total == 2 else f'All {total:,}'} connections are {word}."
     if agreeing == 0:
-        return f"None of the {total} connections can be judged alone; together they are {word}."
+        return f"None of the {total:,} connections can be judged alone; together they are {word}."
     rest = total - agreeing
     verb = "is" if agreeing == 1 else "are"
-    return f"Of {total} connections {agreeing} {verb} {word}, and {rest} cannot be judged alone."
+    return f"Of {total:,} connections {agreeing:,} {verb} {word}, and {rest:,} cannot be judged alone."
 
 
 def _undecided_reason(judgement: Judgement, group: Group, counting: Group) -> str:
@@ -235,7 +235,7 @@ def _undecided_reason(judgement: Judgement, group: Group, counting: Group) -> st
     if count == len(group):
         return reason
     if count > 1:
-        return f"In {count} of {len(group)} connections: {reason}"
+        return f"In {count:,} of {len(group):,} connections: {reason}"
     return f"For example {group.results[int(group.places[0])].vantages[0].client}: {every[0]}"
 
 

@@ -86,14 +86,14 @@ def pooled_identity(group: Group) -> Evidence | None:
         same = IdentityFinding.SAME_PACKETS if acks >= DECISIVE_NATS else IdentityFinding.SAME_DATA
         return same.evidence(
             NAME, strength,
-            f"In {len(undecided)} connections, none of which decides alone, the segments that arrive are the segments "
-            f"that left: together {fields} agree too often for segments of another sender.", numbers,
+            f"In {len(undecided):,} connections, none of which decides alone, the segments that arrive are the "
+            f"segments that left: together {fields} agree too often for segments of another sender.", numbers,
         )  # fmt: skip
     confidence = min(group.results.pairing_confidence(int(group.places[owner])) for owner in undecided)
     other = IdentityFinding.OTHER_PACKETS if data < 0 else IdentityFinding.OTHER_ACKNOWLEDGEMENTS
     return other.evidence(
         NAME, strength * confidence,
-        f"In {len(undecided)} connections, none of which decides alone, segments arrive that the far end never sent: "
+        f"In {len(undecided):,} connections, none of which decides alone, segments arrive that the far end never sent: "
         f"together {fields} differ too often for segments of the far end.", numbers,
     )  # fmt: skip
 

@@ -48,6 +48,12 @@ def test_one_decided_connection_decides_its_group_and_is_named_to_the_others() -
     assert results[1].reason == "Too alike. Its group (port 443, clients in 192.0.2.0/24) is split-tcp."
 
 
+def test_thousands_of_connections_are_counted_as_elsewhere() -> None:
+    found = group(*[member(evidence("other-packets"))] * 2, *[member(SILENT)] * 1198)
+    assert found.reason.startswith("Of 1,200 connections 2 are split, and 1,198 cannot be judged alone.")
+    assert found.evidence[0].summary.startswith("In 2 of 1,200 connections, in the firmest form: other-packets")
+
+
 def test_repetitions_of_one_error_do_not_add_up() -> None:
     weak = member(evidence("sender-ahead", 0.4))
     assert weak.result.verdict is Verdict.INCONCLUSIVE
