@@ -52,6 +52,9 @@ _ONE_HOST = {
 
 _HALF = 0.5
 
+#: What the times of most captures can tell apart (s).
+_TELLABLE_S = 1e-6
+
 _HELD_BACK = "unless a box holds its acknowledgements back, or makes only those of what comes the other way"
 
 
@@ -138,17 +141,29 @@ def _end_to_end(figures: PoolFigures) -> str:
 
 
 def _ends_to_end(side: GroupSide, figures: Columns) -> SlicedTexts:
-    within, is_near = durations(np.maximum(figures["least_fast_s"], 0.0)), ~np.isnan(figures["near_s"])
-    of, count = (is_near.astype(np.uint32), ["", " of "]), len(is_near)
-    near = gathered([(np.flatnonzero(is_near), durations(figures["near_s"][is_near]))], _places(is_near))
+    later_s, near_s = figures["least_fast_s"], figures["near_s"]
+    is_late, is_near = _are_late(later_s), ~np.isnan(near_s)
+    soon = _given(is_late, "as fast as", "within "), _durations_where(is_late, later_s), _given(is_late, "", " of")
+    near = _given(is_near, "", " of "), _durations_where(is_near, near_s)
     behind = f", as nothing can behind a longer hidden leg ({_HELD_BACK})."
-    pieces = ["", ": the ", " answered within ", " of the transport's round trip", "", behind]
-    return joined(count, pieces, [_extents(figures), _fars(side, figures), within, of, near])
+    pieces = ["", ": the ", " answered ", "", "", " the transport's round trip", "", behind]
+    return joined(len(is_near), pieces, [_extents(figures), _fars(side, figures), *soon, *near])
 
 
-def _places(is_there: npt.NDArray[np.bool_]) -> Ints:
-    """Its own place of each row of which something is there, and -1 of the others."""
-    return np.where(is_there, np.arange(len(is_there)), -1)
+def _are_late(later_s: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which answers come later than the transport's round trip by what a capture's times can tell."""
+    return ~(later_s < _TELLABLE_S)
+
+
+def _given(is_there: npt.NDArray[np.bool_], without: str, where: str) -> GivenTexts:
+    """One text `where` something is there, and another `without`."""
+    return is_there.astype(np.uint32), [without, where]
+
+
+def _durations_where(is_there: npt.NDArray[np.bool_], seconds: npt.NDArray[Any]) -> SlicedTexts:
+    """The durations of the rows of which something is there, nothing of the others."""
+    rows = np.flatnonzero(is_there)
+    return gathered([(rows, durations(seconds[rows]))], np.where(is_there, np.arange(len(is_there)), -1))
 
 
 def _answered(figures: PoolFigures) -> str:
@@ -171,7 +186,9 @@ def _undecided(figures: PoolFigures, explanation: Explanation) -> str:
 
 
 def _undecided_ones(side: GroupSide, figures: Columns) -> SlicedTexts:
-    later = durations(np.maximum(figures["fast_excess_s"], 0.0))
+    later_s = figures["fast_excess_s"]
+    is_late = _are_late(later_s)
+    later = _given(is_late, "as fast as", ""), _durations_where(is_late, later_s), _given(is_late, "", " later than")
     rides = np.isnan(figures["plain_s"]) & (side is GroupSide.CLIENT)
     kind, first = numbered([figures["split"], rides])  # many connections show the same
     of_kind = zip(figures["split"][first].tolist(), rides[first].tolist(), strict=True)
@@ -179,8 +196,8 @@ def _undecided_ones(side: GroupSide, figures: Columns) -> SlicedTexts:
     # What settles it depends on whether there is a reference.
     wanted = [_wanted(side, Explanation.UNDECIDED, has_reference=known).capitalize() for known in (False, True)]
     settled = (~np.isnan(figures["reference_s"])).astype(np.uint32), wanted
-    pieces = ["", ": the fastest answers come ", " later than the transport's round trip. ", " ", ""]
-    return joined(len(kind), pieces, [_extents(figures), later, weighed, settled])
+    pieces = ["", ": the fastest answers come ", "", "", " the transport's round trip. ", " ", ""]
+    return joined(len(kind), pieces, [_extents(figures), *later, weighed, settled])
 
 
 def _weighed(side: GroupSide, split: float, rides: bool) -> str:
@@ -233,9 +250,11 @@ def group_verdict_remark(port: int, network: str, verdict: str) -> str:
 
 def leg_too_short(figures: PoolFigures) -> str:
     """Why a connection without a visible leg stays undecided in a network that splits."""
+    later_s = figures.fast_excess_s
+    soon = "as fast as" if later_s < _TELLABLE_S else f"within {duration(later_s)} of"
     return (
-        f"{_extent(figures)}: the {_far(figures)} answered within {duration(max(figures.fast_excess_s, 0.0))} of the "
-        "transport's round trip, but other connections of its group are split, and so short a leg would not show."
+        f"{_extent(figures)}: the {_far(figures)} answered {soon} the transport's round trip, but other connections of "
+        "its group are split, and so short a leg would not show."
     )
 
 

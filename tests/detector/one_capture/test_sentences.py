@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from detector.one_capture.classes import Explanation
-from detector.one_capture.reasons.sentences import PoolFigures, reason, reasons
+from detector.one_capture.reasons.sentences import PoolFigures, leg_too_short, reason, reasons
 from pepscope.results.verdicts import GroupSide
 
 TIMES = st.floats(-0.01, 3.0) | st.just(math.nan)
@@ -46,6 +46,20 @@ def test_an_answer_in_time_and_one_that_is_late_in_words() -> None:
         "has 2 %, but no answer proves that there is none. A second capture at the servers, pings to the same servers "
         "in the capture or more connections would decide."
     )
+
+
+@pytest.mark.parametrize("late_s", [-0.0004, 0.0, 9e-7])
+def test_answers_that_no_clock_can_tell_from_acknowledgements_are_as_fast(late_s: float) -> None:
+    figures = PoolFigures(
+        GroupSide.SERVER, 1, 1, 4, 0.005, 0.005, 0.005, 0.02, late_s, late_s, late_s, 0.01, 0.004, 0.4, 0.02, 0.1, 0
+    )
+    assert "the client answered as fast as the transport's round trip of 5.00 ms, as nothing" in reason(
+        figures, Explanation.END_TO_END
+    )
+    assert "the fastest answers come as fast as the transport's round trip. A split" in reason(
+        figures, Explanation.UNDECIDED
+    )
+    assert "the client answered as fast as the transport's round trip, but other" in leg_too_short(figures)
 
 
 @pytest.mark.parametrize(
