@@ -158,7 +158,7 @@ class EvidenceColumns(Struct, frozen=True):
         """What is kept of one connection."""
         figures = len(self.form.names)
         own, beside = self.values[:figures], self.values[figures:]
-        return [*(_figure_at(column, place) for column in own), *(_value_at(column, place) for column in beside)]
+        return [*(figure_at(column, place) for column in own), *(value_at(column, place) for column in beside)]
 
     def of(self, kept: BoolArray) -> EvidenceColumns:
         """The evidence on some of the rows."""
@@ -180,7 +180,7 @@ class EvidenceColumns(Struct, frozen=True):
         return EvidenceColumns(self.form, rows[self.rows], self.strength, self.values)
 
 
-def _value_at(column: Sequence[Any] | npt.NDArray[Any], place: int) -> Any:
+def value_at(column: Sequence[Any] | npt.NDArray[Any], place: int) -> Any:
     """One of `listed_values`."""
     return column.item(place) if isinstance(column, np.ndarray) and column.ndim == 1 else listed_values(column)[place]
 
@@ -201,9 +201,9 @@ def listed_figures(column: Sequence[Any] | npt.NDArray[Any]) -> Sequence[Any]:
     return values
 
 
-def _figure_at(column: Sequence[Any] | npt.NDArray[Any], place: int) -> Any:
+def figure_at(column: Sequence[Any] | npt.NDArray[Any], place: int) -> Any:
     """One of `listed_figures`."""
-    value = _value_at(column, place)
+    value = value_at(column, place)
     is_unknown = isinstance(column, np.ndarray) and value != value
     return None if is_unknown else value
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pepscope._core import packed_columns, unpacked_columns
-from pepscope.results.evidence.columns import Int64Array, listed_figures, listed_values
+from pepscope.results.evidence.columns import Int64Array, figure_at, listed_figures, listed_values, value_at
 from pepscope.results.verdicts import Number
 
 #: Numbers, or a list of what else is kept.
@@ -36,11 +36,13 @@ class Kept(NamedTuple):
 
     def listed(self) -> list[Sequence[Any]]:
         """The columns as lists."""
-        return [self.listed_column(place) for place in range(len(self.columns))]
+        figures, beside = self.columns[: self.figures], self.columns[self.figures :]
+        return [*map(listed_figures, figures), *map(listed_values, beside)]
 
-    def listed_column(self, place: int) -> Sequence[Any]:
-        """One of the columns as a list."""
-        return (listed_figures if place < self.figures else listed_values)(self.columns[place])
+    def at(self, place: int) -> list[Any]:
+        """What is kept of one piece: one of each of `listed`."""
+        figures, beside = self.columns[: self.figures], self.columns[self.figures :]
+        return [*(figure_at(column, place) for column in figures), *(value_at(column, place) for column in beside)]
 
 
 def packed(parts: Sequence[Kept]) -> bytes:

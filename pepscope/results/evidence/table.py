@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -42,6 +42,29 @@ class Part(NamedTuple):
     columns: Sequence[Any]
 
 
+class _Unpacked(NamedTuple):
+    """What was packed together, and of each piece, counted from `first`, its part and its place in that."""
+
+    first: int
+    content: Sequence[Kept]
+    part: Int64Array
+    place: Int64Array
+
+    @classmethod
+    def of(cls, first: int, content: Sequence[Kept]) -> _Unpacked:
+        """The content of a block whose first piece is so many pieces behind the first of all."""
+        counts = [len(part.rows) for part in content]
+        rows = np.concatenate([part.rows for part in content] or [np.zeros(0, np.int64)])
+        order = np.argsort(rows, kind="stable")  # of each connection the pieces are in the order of the parts
+        place = np.concatenate([np.arange(count) for count in counts] or [np.zeros(0, np.int64)])
+        return cls(first, content, np.repeat(np.arange(len(content)), counts)[order], place[order])
+
+    def kept_of(self, piece: int) -> list[Any]:
+        """What is kept of a piece."""
+        at = piece - self.first
+        return self.content[self.part[at]].at(int(self.place[at]))
+
+
 class EvidenceTable:
     """Evidence by connection; appended once, made again when it is asked for."""
 
@@ -56,7 +79,7 @@ class EvidenceTable:
         self._packed = BytesColumn()  # what is kept of connections that were added together
         self._numbers: dict[int, Sequence[Kept]] = {}  # blocks of numbers alone, which are not packed
         self._packed_until = array("q")  # the row after the last one of each of these
-        self._unpacked: dict[int, list[list[Any]]] = {}  # the blocks that were asked for last
+        self._unpacked: dict[int, _Unpacked] = {}  # the blocks that were asked for last
         #: The block that was added last as it was: what was judged together is read before more is added.
         self._as_added: tuple[int, Sequence[Kept]] | None = None
 
@@ -124,10 +147,7 @@ class EvidenceTable:
 
     def __getitem__(self, row: int) -> tuple[Evidence, ...]:
         """What was found on a connection."""
-        return tuple(
-            form.evidence(strength, values)
-            for form, strength, values in zip(self.forms(row), self.strengths(row), self._values(row), strict=True)
-        )
+        return tuple(self.item(row, place) for place in range(len(self.forms(row))))
 
     def unworded(self, rows: Int64Array, names: frozenset[str]) -> list[list[Evidence]]:
         """What was found on some connections, without sentences and caveats, and of figures those of these names."""
@@ -155,7 +175,9 @@ class EvidenceTable:
 
     def item(self, row: int, place: int) -> Evidence:
         """One piece of what was found on a connection."""
-        return self.forms(row)[place].evidence(self.strengths(row)[place], self._values(row)[place])
+        self._pack()
+        piece = self._ends[row] + place
+        return self._forms[self._form[piece]].evidence(self._strength[piece], self._unpacked_with(row).kept_of(piece))
 
     def summaries(self, rows: Int64Array, items: Int64Array) -> dict[int, str]:
         """What one piece of evidence says on each connection of some rows: of each its place among the connection's."""
@@ -242,20 +264,14 @@ class EvidenceTable:
         strength = np.asarray(self._strength)[at]
         return Pieces(forms, np.repeat(np.arange(len(rows)), counts), number, form.astype(np.int64), strength)
 
-    def _values(self, row: int) -> list[Any]:
-        """What is kept of each piece of evidence on a connection."""
+    def _unpacked_with(self, row: int) -> _Unpacked:
+        """What was packed together with what was found on a connection."""
         block = bisect_right(self._packed_until, row)
         if block not in self._unpacked:
-            by_row: list[list[Any]] = [[] for _ in range(self._packed_until[block] - self.begin(block))]
-            for part in self._content(block):
-                rows = part.rows.tolist()
-                values: Iterator[Any] = zip(*part.listed(), strict=True) if part.columns else iter([()] * len(rows))
-                for place, each in zip(rows, values, strict=True):
-                    by_row[place].append(each)
             while len(self._unpacked) >= _UNPACKED:
                 del self._unpacked[next(iter(self._unpacked))]
-            self._unpacked[block] = by_row
-        return self._unpacked[block][row - self.begin(block)]
+            self._unpacked[block] = _Unpacked.of(self._ends[self.begin(block)], self._content(block))
+        return self._unpacked[block]
 
     def _content(self, block: int) -> Sequence[Kept]:
         """What was packed together, of which no part is empty."""
