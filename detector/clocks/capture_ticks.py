@@ -2,8 +2,7 @@
 
 A time that is cut to a tick is early by less than one. So data and acknowledgements of an end-to-end connection
 contradict each other by less than a tick of the sender's capture and one of the receiver's, and a contradiction within
-both is none. Some captures have no times at all: simple packet blocks of pcapng carry none, and tools that make a
-capture of text count its packets instead. Their steps are all equal, which no clock's are.
+both is none. Of some captures the times tell nothing at all (`detector.clocks.untimed`).
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from detector.pair import Pair, Vantage
+from detector.clocks.untimed import FEWEST_COUNTED, are_untimed
+from detector.pair import Pair
 from detector.streams.known import are_known
 from pepscope import _core
-from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.verdicts import FloatArray
 
 #: Share of equal successive timestamps from which a capture's clock is taken to tick coarsely.
@@ -23,10 +22,6 @@ TICKING_SHARE = 0.05
 
 #: So many packets show whether it does.
 TICKING_PACKETS = 100_000
-
-#: Steps of equal length, none or some, that a clock does not make by chance: packets come at no such beat from their
-#: handshake on.
-FEWEST_COUNTED = 8
 
 
 def ticks_s(pairs: Sequence[Pair]) -> FloatArray:
@@ -42,16 +37,6 @@ def ticks_s(pairs: Sequence[Pair]) -> FloatArray:
     return ticks
 
 
-def are_counted(pairs: Sequence[Pair]) -> BoolArray:
-    """Of which pairs a capture counts its packets in place of times, one by one: for pairs that times accuse."""
-    return np.array([any(map(_is_counted, pair.vantages)) for pair in pairs], np.bool_)
-
-
 def ticks_of_accused_s(pairs: Sequence[Pair]) -> FloatArray:
-    """The ticks of pairs that times accuse; infinite also where they are counted."""
-    return np.where(are_counted(pairs), np.inf, ticks_s(pairs))
-
-
-def _is_counted(vantage: Vantage) -> bool:
-    steps_ns = np.diff(vantage.packets.time_ns[:TICKING_PACKETS])
-    return len(steps_ns) >= FEWEST_COUNTED and bool(np.ptp(steps_ns) == 0)
+    """The ticks of pairs that times accuse; infinite also where the times of one tell nothing."""
+    return np.where(are_untimed(pairs), np.inf, ticks_s(pairs))

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from detector.clocks.clock_relation import ClockRelation
 from detector.clocks.clouds import SPARED_LEAST
+from detector.clocks.untimed import are_untimed
 from detector.method import Context, Findings, Method
 from detector.pair import Pair, Vantage
 from detector.streams.known import are_known
@@ -149,6 +150,9 @@ def _judge(pair: Pair, held: _Held, clock: ClockRelation) -> Evidence | None:
     caveats = ["A radio network that makes acknowledgements itself, without relaying the payload, looks the same."]
     if held.given:
         caveats.append("The user gave the delay; it must hold for every acknowledgement.")
+    if _body(round_trips) and are_untimed([pair])[0]:
+        summary = "The times of a capture contradict each other, so nothing shows how long acknowledgements took."
+        return DelayedAckFinding.NO_ACK_DELAY.undecided(NAME, summary, numbers, caveats)
     if _body(round_trips):
         strength = short / (short + SPARED_LEAST)
         summary = (

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from msgspec import Struct
 
-from detector.clocks.capture_ticks import are_counted
 from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
+from detector.clocks.untimed import are_untimed
 from detector.methods.ack_timing import wording
 from detector.methods.ack_timing.findings import NAME, AckTimingFinding
 from detector.methods.ack_timing.measured import Measured, finite
@@ -74,7 +74,7 @@ def judge_general(measured: Measured, chosen: BoolArray, figures: list[Figure]) 
     round_trip_s = measured.of_clocks("round_trip_min_s")
     is_shorter = steady & np.isfinite(path.path_s) & (round_trip_s < NEARER_SHARE * path.path_s)
     accused = (slack_s < -TIMESTAMP_ERROR_S) | nearer.found | is_ahead | is_shorter
-    untimed = taken(~np.isfinite(measured.tick_s) | _are_counted(measured, left & accused))
+    untimed = taken(~np.isfinite(measured.tick_s) | _are_untimed(measured, left & accused))
     overlap_s = np.where(np.isfinite(slack_s), np.maximum(-slack_s, 0.0), 0.0)
     counted = np.maximum(measured.violating, 1)
     overlapping = overlap_s / (overlap_s + COARSE_TICK_S) * counted / (counted + spared)
@@ -137,12 +137,12 @@ def judge_general(measured: Measured, chosen: BoolArray, figures: list[Figure]) 
     ]  # fmt: skip
 
 
-def _are_counted(measured: Measured, accused: BoolArray) -> BoolArray:
-    """Of which of the `accused` a capture counts its packets."""
-    counted = np.zeros(len(accused), np.bool_)
+def _are_untimed(measured: Measured, accused: BoolArray) -> BoolArray:
+    """Of which of the `accused` the times of a capture tell nothing."""
+    untimed = np.zeros(len(accused), np.bool_)
     places = np.flatnonzero(accused)
-    counted[places] = are_counted([measured.pairs[place] for place in places.tolist()])
-    return counted
+    untimed[places] = are_untimed([measured.pairs[place] for place in places.tolist()])
+    return untimed
 
 
 def _nearer_than_handshake(measured: Measured) -> _Nearer:

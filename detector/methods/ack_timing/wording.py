@@ -46,11 +46,12 @@ def clock_was_set(figures: Mapping[str, Any]) -> Words:
 
 
 def untimed(figures: Mapping[str, Any]) -> Words:
-    """Where a capture holds packets without their times."""
+    """Where the times of a capture tell nothing."""
     return _general(
         figures,
-        "A capture holds no times: its packets have all one time, or follow each other in equal steps as where they "
-        "are counted, so nothing shows when acknowledgements came.",
+        "A capture holds no times that can be compared: its packets have all one time, or follow each other in equal "
+        "steps as where they are counted, or acknowledgements stand before the bytes that they acknowledge, as with "
+        "two clocks for the two directions. So nothing shows when acknowledgements came.",
     )
 
 

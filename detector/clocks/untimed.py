@@ -1,0 +1,55 @@
+"""Captures whose times tell nothing of when acknowledgements came, of pairs that times accuse.
+
+Some have no times: simple packet blocks of pcapng carry none, and tools that make a capture of text count its packets
+instead. Their steps are all equal, which no clock's are. Others have times that contradict each other. An
+acknowledgement passes a capture after the bytes that it acknowledges, whoever sent it: the receiver or a middlebox, on
+either side of the capture. Where a capture shows many of them before those bytes, its two directions were timed by two
+clocks (a tap with a card for each), or its file has them one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from detector.pair import Pair, Vantage
+from detector.streams.curves import DOUBTED_STEP_NS, NEVER, acknowledgements, first_arrivals
+from pepscope.captures.direction import DIRECTIONS
+from pepscope.captures.packets import Direction
+from pepscope.results.evidence.columns import BoolArray
+
+#: So many packets show whether they are counted.
+COUNTED_PACKETS = 100_000
+
+#: Steps of equal length, none or some, that a clock does not make by chance: packets come at no such beat from their
+#: handshake on.
+FEWEST_COUNTED = 8
+
+#: Share of the acknowledgements of one direction's bytes that may come before these: a capture that lost the first
+#: copies, or cards that stamp late, put single ones there. Recorded captures and changes of them (1,915 connections at
+#: one end) have none, captures with two clocks nearly all.
+IMPOSSIBLE_SHARE = 0.25
+
+
+def are_untimed(pairs: Sequence[Pair]) -> BoolArray:
+    """Of which pairs a capture counts its packets in place of times, or contradicts itself; one by one."""
+    return np.array([any(map(_is_untimed, pair.vantages)) for pair in pairs], np.bool_)
+
+
+def _is_untimed(vantage: Vantage) -> bool:
+    return _is_counted(vantage) or any(_contradicts_itself(vantage, direction) for direction in DIRECTIONS)
+
+
+def _is_counted(vantage: Vantage) -> bool:
+    steps_ns = np.diff(vantage.packets.time_ns[:COUNTED_PACKETS])
+    return len(steps_ns) >= FEWEST_COUNTED and bool(np.ptp(steps_ns) == 0)
+
+
+def _contradicts_itself(vantage: Vantage, direction: Direction) -> bool:
+    """Whether acknowledgements of the bytes of `direction` come before these bytes, as the capture holds both."""
+    acks = vantage.derived(acknowledgements, direction)
+    captured_ns = vantage.derived(first_arrivals, direction).at(acks.value - 1)
+    is_held = captured_ns != NEVER
+    early = captured_ns[is_held] - acks.time_ns[is_held] > DOUBTED_STEP_NS
+    return bool(np.count_nonzero(early) > IMPOSSIBLE_SHARE * len(early))

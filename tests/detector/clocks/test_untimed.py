@@ -1,0 +1,57 @@
+"""Captures whose times contradict themselves: acknowledgements before the bytes that they acknowledge."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from detector.clocks.untimed import are_untimed
+from detector.method import Observation
+from detector.methods.ack_timing import METHOD as ACK_TIMING
+from detector.methods.delayed_ack import METHOD as DELAYED_ACK
+from detector.methods.early_fin import METHOD as EARLY_FIN
+from detector.methods.progress import METHOD as PROGRESS
+from detector.streams.curves import without_backward_steps
+from pepscope.captures.packets import Direction, PacketColumns
+from pepscope.results.verdicts import Outcome
+from tests.detector.corpus import RUNS, pairs
+from tests.detector.methods.alone import alone
+
+SECOND_NS = 10**9
+BASES = [name for name, run in RUNS.items() if run.get("variant") is None]
+REGULAR = [name for name in BASES if RUNS[name]["class"] == "regular"]
+SIDES = ("client_side", "server_side")
+
+
+def in_order(packets, rows):
+    return PacketColumns(**{name: getattr(packets, name)[rows] for name in PacketColumns.COLUMNS})
+
+
+def timed_by_two_cards(packets, direction):
+    """A tap with a card for each direction, of which one is ten seconds behind; the file is merged by time."""
+    behind = packets.replaced(time_ns=packets.time_ns - 10 * SECOND_NS * (packets.direction == direction))
+    return in_order(behind, np.argsort(behind.time_ns, kind="stable"))
+
+
+def one_after_the_other(packets, direction):
+    """The files of a tap with two cards, one appended to the other; `direction` comes first."""
+    return without_backward_steps(in_order(packets, np.argsort(packets.direction != direction, kind="stable")))
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("direction", list(Direction))
+@pytest.mark.parametrize("change", [timed_by_two_cards, one_after_the_other])
+@pytest.mark.parametrize("run_id", REGULAR)
+def test_times_that_contradict_each_other_accuse_no_regular_connection(run_id, change, direction, side):
+    for pair in pairs(run_id):
+        vantage = getattr(pair, side)
+        odd = replace(pair, **{side: replace(vantage, packets=change(vantage.packets, direction))})
+        for method in (ACK_TIMING, DELAYED_ACK, PROGRESS, EARLY_FIN):
+            found = alone(method, Observation(odd))
+            assert found.outcome is not Outcome.SPLIT, (method.name, found.summary)
+
+
+@pytest.mark.parametrize("run_id", BASES)
+def test_captures_as_recorded_do_not_contradict_themselves(run_id):
+    assert not are_untimed(list(pairs(run_id))).any()
