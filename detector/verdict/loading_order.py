@@ -47,7 +47,7 @@ def loading_order(
     """
     partitioned = [place for place, capture in enumerate(captures) if capture.processes_at_most is not None]
     if not partitioned:
-        return LoadingOrder(range(len(matches)), None, jobs, _packets_together(jobs, work_bytes))
+        return LoadingOrder(_rivals_first(matches), None, jobs, _packets_together(jobs, work_bytes))
     jobs = _jobs([captures[place] for place in partitioned], jobs, work_bytes)
     fewest = min(captures[place].partition_count for place in partitioned)
     sources = {place: _Source.of(captures[place], fewest, jobs) for place in partitioned}
@@ -69,6 +69,14 @@ def loading_order(
     places = sorted(range(len(matches)), key=keys.__getitem__)
     stretches = [len(list(stretch)) for _, stretch in groupby(places, lambda number: keys[number][:2])]
     return LoadingOrder(places, stretches, jobs, _packets_together(jobs, work_bytes))
+
+
+def _rivals_first(matches: Sequence[Match]) -> Sequence[int]:
+    """The places of all matches, first of those with rivals: these are judged several times, a few at a time, and are
+    often rivals of each other."""
+    if not any(match.rivals for match in matches):
+        return range(len(matches))
+    return sorted(range(len(matches)), key=lambda place: not matches[place].rivals)
 
 
 def _packets_together(jobs: int, work_bytes: int | None) -> int:

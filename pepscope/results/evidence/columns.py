@@ -274,6 +274,8 @@ def evidence_where(
     Figures and `strength` (without it 0, as of what is undecided) have a value for each examined connection.
     """
     rows = np.flatnonzero(found)
+    if not len(rows):
+        return []
     firm = np.zeros(len(rows)) if strength is None else strength[rows]
     some, others = ([figure.at(rows) for figure in kept] for kept in (figures, beside))
     return evidence_columns(method, finding, rows, firm, some, wording, others)

@@ -139,3 +139,12 @@ def test_the_memory_for_the_work_bounds_what_is_judged_together() -> None:
     assert together(2 * PACKETS_TOGETHER) == 2 * PACKETS_TOGETHER
     assert together(3 * PACKETS_TOGETHER, jobs=2) == 3 * PACKETS_TOGETHER // 2
     assert together(10) == PACKETS_TOGETHER
+
+
+def test_matches_with_rivals_come_first_where_any_can_be_loaded() -> None:
+    rival = Match(0, 1, Ground.PAYLOAD_AND_TIME)
+    matches = [Match(number, number, Ground.END_POINTS) for number in range(6)]
+    for place in (2, 5):
+        matches[place] = Match(place, place, Ground.PAYLOAD_AND_TIME, margin=1.0, rivals=(rival,))
+    captures = [Partitioned([0] * 6, 1, 1)] * 2
+    assert list(loading_order(captures, matches, 2, None).places) == [2, 5, 0, 1, 3, 4]
