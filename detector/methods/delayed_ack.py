@@ -16,7 +16,7 @@ from collections import defaultdict
 import numpy as np
 from msgspec import Struct
 
-from detector.clocks.clock_relation import ClockRelation
+from detector.clocks.clock_relation import TIMESTAMP_ERROR_S, ClockRelation
 from detector.clocks.clouds import SPARED_LEAST
 from detector.clocks.untimed import are_untimed
 from detector.method import Context, Findings, Method
@@ -150,8 +150,8 @@ def _judge(pair: Pair, held: _Held, clock: ClockRelation) -> Evidence | None:
     caveats = ["A radio network that makes acknowledgements itself, without relaying the payload, looks the same."]
     if held.given:
         caveats.append("The user gave the delay; it must hold for every acknowledgement.")
-    if _body(round_trips) and are_untimed([pair])[0]:
-        summary = "The times of a capture contradict each other, so nothing shows how long acknowledgements took."
+    if are_untimed([pair])[0] or (not held.given and _contradict_one_clock(clock)):
+        summary = "The times of the captures contradict each other, so nothing shows how long acknowledgements took."
         return DelayedAckFinding.NO_ACK_DELAY.undecided(NAME, summary, numbers, caveats)
     if _body(round_trips):
         strength = short / (short + SPARED_LEAST)
@@ -212,6 +212,12 @@ def _body(round_trips: _core.RoundTrips) -> bool:
     if short <= min(SPARED_LEAST, round_trips.count // 2):
         return False
     return short >= MOSTLY * round_trips.count or short - round_trips.short_at_once > SPARED_LEAST
+
+
+def _contradict_one_clock(clock: ClockRelation) -> bool:
+    """Whether data of both directions alone do: a clock was set, or two clocks timed the directions of a capture. Then
+    the time between data and their acknowledgements may be either's as well."""
+    return clock.data_high_s - clock.data_low_s < -TIMESTAMP_ERROR_S
 
 
 def _path_s(sender: Vantage, direction: Direction, clock: ClockRelation) -> float | None:

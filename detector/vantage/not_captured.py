@@ -51,6 +51,15 @@ def lack_packets(vantages: Sequence[Summaries]) -> BoolArray:
     return lacking
 
 
+def hold_pure_acknowledgements(side: Summaries) -> BoolArray:
+    """Of which connections a capture holds any, of either end.
+
+    Where it holds none, nothing shows that a filter did not remove them all: questions and answers may acknowledge one
+    another for ever.
+    """
+    return np.asarray(sum(side.of_flow(direction, "pure_acknowledgements") for direction in DIRECTIONS) > 0)
+
+
 def cut_options(pair: Pair) -> str:
     """One sentence on captures whose packets were cut within the TCP options; empty where hardly any was."""
     cut = [vantage.capture for vantage in pair.vantages if _cut_share(vantage) >= _MOSTLY]

@@ -161,9 +161,12 @@ def _path(measured: Measured) -> _Path:
 
 
 def _crosses_whole_path(measured: Measured, path: _Path) -> BoolArray:
-    """Where even the fastest acknowledgement took what data show of the path, as far as that is credible."""
+    """Where even the fastest acknowledgement took what data show of the path, as far as that is credible.
+
+    A capture without any pure acknowledgement may lack a middlebox's: those that data carry are the far end's anyway.
+    """
     path_s, least_s = path.path_s, path.least_s
     credible = np.isfinite(path_s) & (path_s >= CREDIBLE_SHARE * least_s)
     credible &= np.isnan(measured.handshake_s) | (path_s >= HANDSHAKE_SHARE * measured.handshake_s)
-    crosses: BoolArray = credible & (least_s >= WHOLE_PATH_SHARE * path_s)
+    crosses: BoolArray = measured.shows_pure & credible & (least_s >= WHOLE_PATH_SHARE * path_s)
     return crosses

@@ -19,6 +19,7 @@ from detector.method import Context
 from detector.options import ClockMode
 from detector.pair import Pair
 from detector.streams.known import UNKNOWN, seconds
+from detector.vantage.not_captured import hold_pure_acknowledgements
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array
@@ -52,6 +53,7 @@ class Measured(Struct, frozen=True):
     clocks: ClockRelations
     numbers: Mapping[str, npt.NDArray[Any]]
     tick_s: FloatArray
+    shows_pure: BoolArray  # both captures hold pure acknowledgements
     handshake_s: FloatArray  # NaN where it is not known
     handshake_path_ns: Int64Array
     violating: Int64Array
@@ -78,6 +80,7 @@ class Measured(Struct, frozen=True):
             clocks,
             {name: column[acknowledged] for name, column in numbers.items()},
             ticks_s(sides.pairs),
+            hold_pure_acknowledgements(sides.client) & hold_pure_acknowledgements(sides.server),
             seconds(_by_direction(is_up, lambda way: legs_ns(sides.sender(way), way)[0])),
             _by_direction(is_up, lambda way: handshake_round_trips_ns(sides, way)),
             violating,

@@ -84,6 +84,7 @@ def own_acknowledgement_nats(
     carried_places: Integers,
     lacks_packets: Truths,
     lost_shares: Reals,
+    shows_pure: Truths,
 ) -> Reals:
     """How surely the acknowledgements of the larger direction, and of one with several segments, are the receiver's own
     (natural-log likelihood ratio, the lesser of both directions).
@@ -92,7 +93,9 @@ def own_acknowledgement_nats(
     a middlebox may make them that forwards the data unchanged. The first of two rows is the direction up.
     `carried_places`: different places within the other direction that its data acknowledge. `lacks_packets`: either
     capture lacks packets of a direction. `lost_shares` are what the capture near the emitter of each packet direction
-    lost: only that one can lack the counterpart of what arrived.
+    lost: only that one can lack the counterpart of what arrived. `shows_pure`: the capture near the sender of
+    each direction's data holds any pure acknowledgement; where it holds none, a filter may have removed a middlebox's,
+    and those that data carry are the far end's anyway.
     """
     least: Reals = math.inf
     for way in (0, 1):
@@ -108,7 +111,8 @@ def own_acknowledgement_nats(
         # place, the end, may be the answer, sent after a middlebox acknowledged the data. What acknowledges an answer
         # of few segments is not asked for its places: who acknowledges both directions shows in the larger one.
         carrying = np.where(is_larger, carried_places[back], back_data.arrived)
-        carried = np.where(carrying >= SEVERAL_SEGMENTS, total_nats(sum_fields([back_data]), HARD_FIELDS), 0.0)
+        carries_own = shows_pure[way] & (carrying >= SEVERAL_SEGMENTS)
+        carried = np.where(carries_own, total_nats(sum_fields([back_data]), HARD_FIELDS), 0.0)
         own = np.where(lacks_packets[back] | others, 0.0, np.maximum(np.maximum(pure, carried), 0.0))
         least = np.minimum(least, np.where(counts, own, math.inf))
     return least

@@ -34,6 +34,7 @@ from detector.methods.identity.segment_counts import Truths
 from detector.methods.identity.segments import align_segments, thinning_for
 from detector.methods.identity.wording import FEWEST_SEGMENTS, leading_fields
 from detector.pair import Pair
+from detector.vantage.not_captured import hold_pure_acknowledgements
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Int64Array
 from pepscope.results.evidence.columns import (
@@ -138,6 +139,7 @@ def _weigh(compared: Comparison) -> _Weighed:
         compared.counts.carried_places,
         compared.lacks_packets,
         compared.lost,
+        [hold_pure_acknowledgements(side) for side in compared.summaries],
     )
     hard_data, hard_acks = (total_nats(sums, HARD_FIELDS) for sums in (data_sums, acknowledgement_sums))
     return _Weighed(
