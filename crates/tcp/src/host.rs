@@ -8,7 +8,6 @@ mod fast_path;
 mod flow;
 mod identifications;
 mod observing;
-mod passing;
 mod processing;
 mod protocols;
 mod results;

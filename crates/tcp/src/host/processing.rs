@@ -1,12 +1,15 @@
 //! The time that a machine takes: its kernel for packets, its programs until they act.
 
+mod passing;
+
 use pepscope_path::{Cooling, Nanoseconds, ProcessingTime, Random, RunOfActs, TimeDraws, MICROSECOND, NEVER};
 
-use super::passing::PassingPackets;
 use super::Role;
 use crate::flow_table::FlowTable;
 use crate::packets::packet::Packet;
 use crate::packets::segment::{ContentId, Flags, Segment};
+
+use passing::PassingPackets;
 
 /// How long a machine takes. The defaults were measured between kernels in network namespaces, with programs in Python
 /// (docs/models/hosts.md).

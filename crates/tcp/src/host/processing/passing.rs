@@ -20,7 +20,7 @@ impl Default for Passing {
 
 /// Packets that pass in one direction; none overtakes another.
 #[derive(Debug)]
-pub(super) struct PassingPackets {
+pub struct PassingPackets {
     packets: Ring<Passing>,
     first: usize,
     first_ns: Nanoseconds,
