@@ -18,6 +18,7 @@ from reference_sim.live_path import SERVER, LiveSettings, live_path
 from reference_sim.scenario import Scenario
 from reference_sim.simulation import simulate
 from tests.end_to_end.proxied import TRANSFER
+from tests.end_to_end.scheduling import ahead_of_other_work
 
 PEPSCOPE = str(Path(sysconfig.get_path("scripts")) / "pepscope")
 PORT, PROXY_PORT = 80, 8888
@@ -98,7 +99,9 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> tuple[float, float, int]:
     words = [PEPSCOPE, "proxy", "split", *where, *(word for setting in settings for word in ("--set", setting))]
     middle = ("sh", "-c", f"{shlex.join(words)} --setup && exec {shlex.join(words)}")
     serving = (sys.executable, str(TRANSFER), "serve", SERVER[4], str(PORT))
-    with live_path(_scenario({}), directory, LiveSettings(middle_command=middle, server_command=serving)) as emulation:
+    live = LiveSettings(middle_command=middle, server_command=serving)
+    # A relay that reads late has forwarded more until then: longer cycles, by as much as the machine is busy.
+    with ahead_of_other_work(), live_path(_scenario({}), directory, live) as emulation:
         fetching = [sys.executable, str(TRANSFER), "fetch", "direct", "-", "0", SERVER[4], str(PORT), str(LENGTH)]
         assert emulation.run([*fetching, "down"]) == 0
         run = emulation.result()
