@@ -209,8 +209,12 @@ class LiveTraffic:
             return
         try:
             connection = self._mobile.call(_client, flow)
-            connection.settimeout(min(_ACCEPTING_S, max(0.1, self._duration_s - self._now())))
-            connection.connect((SERVER[flow.version], flow.place[1]))
+            try:
+                connection.settimeout(min(_ACCEPTING_S, max(0.1, self._duration_s - self._now())))
+                connection.connect((SERVER[flow.version], flow.place[1]))
+            except BaseException:
+                connection.close()
+                raise
         except OSError as error:
             self._failures.append(f"flow {flow.number} could not connect: {error.strerror or error}")
             return

@@ -19,6 +19,7 @@ from prober.check.given import Given
 from prober.check.probes.certificate_names import issuer_of
 from prober.check.targets import Place
 from prober.host.reset import reset_on_close
+from prober.host.tls import over_tls
 
 NAME = "certificates"
 #: An issuer at one host is that host's affair.
@@ -97,6 +98,6 @@ def _seen(place: Place, context: ssl.SSLContext, why: str) -> CertificateSeen:
     context.verify_mode = ssl.CERT_NONE if why else ssl.CERT_REQUIRED
     with socket.create_connection((place.address, place.target.port), _PATIENCE_S) as plain:
         reset_on_close(plain)
-        with context.wrap_socket(plain, server_hostname=place.target.host) as link:
+        with over_tls(context, plain, server_hostname=place.target.host) as link:
             issuer = issuer_of(link.getpeercert(True) or b"")
     return CertificateSeen(not why, why, issuer.words, hashlib.sha256(issuer.encoded).hexdigest()[:16])

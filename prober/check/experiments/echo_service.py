@@ -21,6 +21,7 @@ from prober.check.given import EchoService, Given
 from prober.check.probes.plain_exchange import converse, exchange
 from prober.check.targets import Place, Target, addresses_of
 from prober.host.reset import reset_on_close
+from prober.host.tls import over_tls
 from prober.protocol.header_fields import DECLARING
 
 NAME = "echo-service"
@@ -116,7 +117,7 @@ def _over_tls(address: str, echo: EchoService, request: bytes) -> tuple[str, ...
     context.verify_mode = ssl.CERT_NONE
     with socket.create_connection((address, echo.tls_port), _PATIENCE_S) as plain:
         reset_on_close(plain)
-        with context.wrap_socket(plain, server_hostname=echo.host) as link:
+        with over_tls(context, plain, server_hostname=echo.host) as link:
             return _head_lines(converse(link, request, _PATIENCE_S, _MOST_BYTES))
 
 

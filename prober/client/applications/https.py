@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from prober.client.applications import Request, http
 from prober.client.transfer import Transfer
+from prober.host.tls import over_tls
 
 if TYPE_CHECKING:
     from prober.client.mobile_end import MobileEnd
@@ -27,7 +28,7 @@ def transfer(end: MobileEnd, request: Request) -> Transfer:
     fingerprints: list[str] = []
 
     def secure(plain: socket.socket) -> socket.socket:
-        link = context.wrap_socket(plain, server_hostname=None if _is_address(end.host) else end.host)
+        link = over_tls(context, plain, server_hostname=None if _is_address(end.host) else end.host)
         end.watch(link)
         fingerprints.append(hashlib.sha256(link.getpeercert(binary_form=True) or b"").hexdigest())
         return link

@@ -16,6 +16,7 @@ from types import FrameType
 
 from pepscope.errors import PepscopeError
 from prober.errors import ServerError
+from prober.host.tls import over_tls
 from prober.server.dashboard.judged_archives import JudgedArchives
 from prober.server.dashboard.readers import Readers
 from prober.server.dashboard.web_pages import WebPages
@@ -121,7 +122,7 @@ def dashboard(
 def _serve(connection: Connection, pages: WebPages, tls: ssl.SSLContext | None) -> None:
     connection.sock.settimeout(_LIMITS.head_s)
     if tls is not None:
-        sock = tls.wrap_socket(connection.sock, server_side=True, do_handshake_on_connect=False)
+        sock = over_tls(tls, connection.sock, server_side=True, do_handshake_on_connect=False)
         connection.sock = sock
         sock.do_handshake()
     http = HttpConnection(connection.sock, _LIMITS, connection.accepted_s)

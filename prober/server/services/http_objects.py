@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from pepscope.strict_reading import shown
 from prober.errors import MalformedMessageError
+from prober.host.tls import over_tls
 from prober.protocol.application import Application
 from prober.protocol.plain_requests import Target
 from prober.server.context import ServiceContext
@@ -45,7 +46,7 @@ def serve_https(context: ServiceContext) -> Callable[[Connection], None]:
 def secure(connection: Connection, context: ServiceContext) -> None:
     """Put TLS on a connection, within the time for a head. Raises OSError."""
     connection.sock.settimeout(context.limits.head_s)
-    sock = context.tls.wrap_socket(connection.sock, server_side=True, do_handshake_on_connect=False)
+    sock = over_tls(context.tls, connection.sock, server_side=True, do_handshake_on_connect=False)
     connection.sock = sock
     sock.do_handshake()
 
