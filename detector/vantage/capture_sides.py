@@ -58,7 +58,10 @@ def first_is_client_side(first: Connection, second: Connection) -> float:
     near_second, worth_second = client_nearness(second)
     worth = min(worth_first, worth_second)
     if worth < FROM_HANDSHAKE:
-        compared = _by_equal_gaps(first, second) or _by_equal_round_trips(first, second)
+        by_gaps, by_round_trips = _by_equal_gaps(first, second), _by_equal_round_trips(first, second)
+        # One of them timed other packets than it seems: copies in another order, or what a capture lacks.
+        arbiter = _by_first_data(first, second) if by_gaps * by_round_trips < 0.0 else 0.0
+        compared = arbiter or by_gaps or by_round_trips
         if compared != 0.0:
             return compared
     if worth == 0.0 or near_first == near_second:
@@ -116,6 +119,20 @@ def _by_equal_round_trips(first: Connection, second: Connection) -> float:
         (first.down.round_trip_time_min_ns, second.down.round_trip_time_min_ns, 1.0),
         (first.up.round_trip_time_min_ns, second.up.round_trip_time_min_ns, -1.0),
     )
+
+
+def _by_first_data(first: Connection, second: Connection) -> float:
+    """As `first_is_client_side`, by the time from the first data up to the first data down: near the client it is the
+    longer by a round trip between the captures. 0 where a capture lacks either, and where the two are the same.
+    """
+    after_ns = [
+        None if up is None or down is None else down - up
+        for up, down in ((each.up.first_data_time_ns, each.down.first_data_time_ns) for each in (first, second))
+    ]
+    one, two = after_ns
+    if one is None or two is None or one == two:
+        return 0.0
+    return FROM_ROUND_TRIPS * (one - two) / max(abs(one), abs(two))
 
 
 def _shorter(*times: tuple[int | None, int | None, float]) -> float:

@@ -45,3 +45,13 @@ def test_one_gap_of_the_handshake_says_more_than_round_trips_of_thinned_acknowle
     far = far._replace(handshake_syn_ack_ns=0)
     assert first_is_client_side(near, far) > 0
     assert first_is_client_side(far, near) < 0
+
+
+def test_first_data_decide_where_the_handshake_and_round_trips_contradict_each_other():
+    """Two copies of the SYN-ACK, a second apart, the other way round in the server's file: case 15329 of seed 1701."""
+    (pair,) = pairs("reg_dl_cubic_lte")
+    near, far = timed(pair.client_side.connection, 221.4, 3000.0), timed(pair.server_side.connection, 0.01, 3227.0)
+    near = near._replace(handshake_syn_ack_ns=221 * MS, handshake_ack_ns=3000 * MS)
+    far = far._replace(handshake_syn_ack_ns=1006 * MS)
+    assert first_is_client_side(near, far) > 0
+    assert first_is_client_side(far, near) < 0
