@@ -20,6 +20,7 @@ from detector.methods.content.stream_heads import (
 )
 from detector.pair import Pair, StreamAlignment, Vantage
 from detector.pairing.alignment import compare
+from detector.streams.curves import acknowledgements
 from detector.streams.known import UNKNOWN, are_known
 from detector.streams.sides import Sides
 from detector.streams.summaries import Summaries
@@ -248,12 +249,23 @@ def _is_other(alignment: StreamAlignment) -> bool:
 
 def size_changes(sides: Sides) -> Int64Array:
     """Bytes by which streams up and down (rows) grew on the way, from their SYNs to their FINs; `UNKNOWN` unless both
-    captures saw both."""
+    captures saw both, and each the acknowledgement of the FIN."""
     at_client, at_server = _ends(sides.clients, sides.client), _ends(sides.servers, sides.server)
     grown = np.where(are_known(at_client, at_server), at_server - at_client, UNKNOWN)
+    for way, row in np.argwhere(are_known(grown) & (grown != 0)).tolist():
+        seen = (sides.clients[row], int(at_client[way, row])), (sides.servers[row], int(at_server[way, row]))
+        if not all(_is_acknowledged(vantage, DIRECTIONS[way], end) for vantage, end in seen):
+            grown[way, row] = UNKNOWN
     down = grown[Direction.DOWN]
     grown[Direction.DOWN] = np.where(down == UNKNOWN, UNKNOWN, -down)
     return grown
+
+
+def _is_acknowledged(vantage: Vantage, direction: Direction, end: int) -> bool:
+    """Whether the last acknowledgement of a stream is that of a FIN at `end`: what a damaged packet shows is not, nor
+    one that a tool cut shorter and gave another length."""
+    acknowledged = vantage.derived(acknowledgements, direction).value
+    return len(acknowledged) > 0 and int(acknowledged[-1]) == end + 1
 
 
 def _ends(vantages: Sequence[Vantage], summaries: Summaries) -> Int64Array:
