@@ -6,6 +6,7 @@ way round. The same holds for data and their acknowledgements. Hop limits count 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -61,7 +62,7 @@ def first_is_client_side(first: Connection, second: Connection) -> float:
         by_gaps, by_round_trips = _by_equal_gaps(first, second), _by_equal_round_trips(first, second)
         # One of them timed other packets than it seems: copies in another order, or what a capture lacks.
         arbiter = _by_first_data(first, second) if by_gaps * by_round_trips < 0.0 else 0.0
-        compared = arbiter or by_gaps or by_round_trips
+        compared = _by_hop_limits(first, second) or arbiter or by_gaps or by_round_trips
         if compared != 0.0:
             return compared
     if worth == 0.0 or near_first == near_second:
@@ -97,6 +98,18 @@ def _shares(far: Int64Array, near: Int64Array) -> FloatArray:
     far, near = np.maximum(far, 0), np.maximum(near, 0)
     both = far + near
     return np.where(both > 0, far / np.maximum(both, 1), 0.5)
+
+
+def _by_hop_limits(first: Connection, second: Connection) -> float:
+    """As `first_is_client_side`, by the hop limits of packets that passed both captures: no router raises one.
+
+    0 unless SYN and SYN-ACK have one sequence number each in both captures, and both directions say the same.
+    """
+    for one, two in ((first.up, second.up), (first.down, second.down)):
+        if one.initial_sequence_number is None or one.initial_sequence_number != two.initial_sequence_number:
+            return 0.0
+    up, down = first.up.ttl - second.up.ttl, second.down.ttl - first.down.ttl
+    return math.copysign(FROM_HOP_LIMITS, up) if up * down > 0 else 0.0
 
 
 def _by_equal_gaps(first: Connection, second: Connection) -> float:

@@ -13,7 +13,7 @@ MS = 1_000_000
 def timed(connection, up_ms, down_ms):
     """The connection without its handshake, with these least round trips (ms)."""
     up, down = (
-        flow._replace(round_trip_time_min_ns=None if ms is None else round(ms * MS))
+        flow._replace(round_trip_time_min_ns=None if ms is None else round(ms * MS), initial_sequence_number=None)
         for flow, ms in ((connection.up, up_ms), (connection.down, down_ms))
     )
     return connection._replace(up=up, down=down, handshake_syn_ack_ns=None, handshake_ack_ns=None)
@@ -55,3 +55,26 @@ def test_first_data_decide_where_the_handshake_and_round_trips_contradict_each_o
     far = far._replace(handshake_syn_ack_ns=1006 * MS)
     assert first_is_client_side(near, far) > 0
     assert first_is_client_side(far, near) < 0
+
+
+def hops(connection, up, down, times):
+    """The connection with these hop limits, and the gaps of the handshake (ms)."""
+    far, near = (None if ms is None else ms * MS for ms in times)
+    return connection._replace(
+        up=connection.up._replace(ttl=up, round_trip_time_min_ns=None),
+        down=connection.down._replace(ttl=down, round_trip_time_min_ns=None),
+        handshake_syn_ack_ns=far, handshake_ack_ns=near,
+    )  # fmt: skip
+
+
+def test_hop_limits_of_one_handshake_outweigh_times_that_lack_a_part():
+    """At the client's tap the way up has a clock of its own, 300 ms fast: the SYN-ACK came before its SYN."""
+    (pair,) = pairs("reg_dl_cubic_lte")
+    near = hops(pair.client_side.connection, 64, 60, (None, 300))
+    far = hops(pair.server_side.connection, 60, 64, (0, 120))
+    assert first_is_client_side(near, far) > 0
+    assert first_is_client_side(far, near) < 0
+    other = far._replace(up=far.up._replace(initial_sequence_number=1))  # another SYN tells nothing of this one's path
+    assert first_is_client_side(near, other) < 0
+    raised = hops(pair.server_side.connection, 60, 55, (0, 120))
+    assert first_is_client_side(near, raised) < 0
