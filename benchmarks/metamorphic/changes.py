@@ -23,6 +23,9 @@ Edit = Callable[[Records, str, Parameters, np.random.Generator], Records]
 
 #: Beyond these even a wide clock search is off: 500 ppm between the two, of which recordings have up to 100 already.
 MOST_DRIFT_PPM = 380.0
+#: Two cards of a tap are at most so far apart: with more than a round trip their captures contradict themselves, and
+#: with less nothing shows it.
+MOST_APART_S = 10.0
 _KEY_BITS = 24
 
 
@@ -287,6 +290,20 @@ CHANGES: Sequence[Change] = (
     Change(
         "swap arguments", "the order of the captures is the user's", ("pair",), lambda _: {},
         lambda pair, *_: replace(pair, first="mobile" if pair.first == "server" else "server"),
+    ),
+    Change(
+        "packets with data", "the filter of tcpdump's manual", _ANY_SIDE, lambda _: {},
+        at_one_side(lambda r, *_: losses.with_data(r)),
+    ),
+    Change(
+        "one direction first", "the file of a tap's one card appended to the other's", _ANY_SIDE,
+        lambda chance: {"up": chance.random() < 0.5},
+        at_one_side(lambda r, _, p, __: losses.one_direction_first(r, p["up"])),
+    ),
+    Change(
+        "two clocks", "a tap with a card, and a clock, for each direction", _ONE_SIDE,
+        lambda chance: {"by_s": _either_sign(_log_uniform(1e-6, MOST_APART_S))(chance)},
+        at_one_side(lambda r, _, p, __: clocks.two_clocks(r, p["by_s"])),
     ),
 )  # fmt: skip
 

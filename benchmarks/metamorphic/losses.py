@@ -53,6 +53,11 @@ def one_direction(records: Records, up: bool) -> Records:
     return records.take(records.is_up == up)
 
 
+def with_data(records: Records) -> Records:
+    """Only packets that carry data."""
+    return records.take(records.payload_bytes > 0)
+
+
 def thinned_acks(records: Records, one_in: int) -> Records:
     """Of the pure ACKs of each direction of each connection, every `one_in`-th."""
     pure = (records.payload_bytes == 0) & (records.flags & (SYN | FIN | RST | ACK) == ACK)
@@ -82,6 +87,11 @@ def duplicated(records: Records, share: float, after_ns: int, chance: np.random.
 def swapped_in_file(records: Records, share: float, chance: np.random.Generator) -> Records:
     """A share of neighbours stand the other way round in the file; each keeps its time."""
     return records.take(_swapped(len(records), chance.random(max(len(records) - 1, 0)) < share))
+
+
+def one_direction_first(records: Records, up: bool) -> Records:
+    """One direction's file with the other's appended; each record keeps its time."""
+    return records.take(np.argsort(records.is_up != up, kind="stable"))
 
 
 def swapped_in_time(records: Records, share: float, chance: np.random.Generator) -> Records:

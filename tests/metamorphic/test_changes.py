@@ -374,3 +374,24 @@ def test_a_sanitised_payload_is_zeros_of_the_same_length(tmp_path):
     assert before.data[~header].any()
     assert not after.data[~header].any()
     assert summaries(before, tmp_path) == summaries(after, tmp_path)
+
+
+@pytest.mark.parametrize("by_s", [-2.0, 0.005])
+def test_two_clocks_move_one_direction_and_sort(by_s):
+    before, after = server(), clocks.two_clocks(server(), by_s)
+    assert (np.diff(after.time_ns) >= 0).all()
+    assert sorted(after.time_ns[~after.is_up]) == sorted(before.time_ns[~before.is_up])
+    assert sorted(after.time_ns[after.is_up]) == sorted(before.time_ns[before.is_up] + round(by_s * 1e9))
+
+
+def test_one_direction_first_keeps_every_record_and_its_time():
+    before, after = server(), losses.one_direction_first(server(), True)
+    ups = int(before.is_up.sum())
+    assert same_but(after.take(slice(0, ups)), losses.one_direction(before, True))
+    assert same_but(after.take(slice(ups, None)), losses.one_direction(before, False))
+
+
+def test_packets_with_data_are_those_that_the_filter_leaves(tmp_path):
+    before, after = server(), losses.with_data(server())
+    write(tmp_path / "all.pcap", before, "raw")
+    assert tshark(tmp_path / "all.pcap", "tcp.len > 0") == len(after) < len(before)
