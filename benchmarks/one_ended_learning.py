@@ -19,7 +19,14 @@ from typing import Any
 import numpy as np
 
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exchange_timing
-from detector.one_capture.likelihoods.timing_tables import CLASSES, HIDDEN_S, OPENING, Floats, variation_class
+from detector.one_capture.likelihoods.timing_tables import (
+    CLASSES,
+    HIDDEN_S,
+    OPENING,
+    SHIFT_EDGES_S,
+    Floats,
+    variation_class,
+)
 from detector.one_capture.networks import NetworkTable, Places, places
 from pepscope.captures.capture import open_capture
 from pepscope.results.verdicts import GroupSide
@@ -49,6 +56,9 @@ MOST_SHIFT_S = 0.03
 
 #: Groups with so many exchanges that libraries answer (handshakes, line protocols) show by how much.
 SHIFT_EXCHANGES = 6
+
+#: Share of slow lines without grants among what shifts answers end to end.
+STEADY_SHIFTS = 0.05
 
 #: Exchanges that a density of a class of its own is worth before any was seen.
 PRIOR_EXCHANGES = 12.0
@@ -86,8 +96,7 @@ class Sample:
         above_s = above_s[above_s < PEOPLE_S]
         if len(above_s) < NATURE_EXCHANGES:
             return None
-        low_s, high_s = np.quantile(above_s, [0.1, 0.6])
-        return int(np.searchsorted(np.asarray(NATURE_EDGES_MS) / 1e3, high_s - low_s, side="right"))
+        return _nature(above_s)
 
     @property
     def by_library_s(self) -> Floats | None:
@@ -213,6 +222,7 @@ def _side(edges_s: Floats, found: Sequence[Sample]) -> dict[str, Any]:
             [(each.variation, each.end_nature) for each in found], len(END_NATURE_EDGES_MS) + 1
         ),
         "shifts": _shift_shares(found),
+        **({"shift_natures": shift_natures(found)} if found and found[0].side is GroupSide.SERVER else {}),
         "variation": {
             "end": _shares([each.variation for each, is_split in zip(found, split, strict=True) if not is_split]),
             "hidden": _shares([each.variation for each, is_split in zip(found, split, strict=True) if is_split]),
@@ -308,6 +318,30 @@ def _shift_shares(found: Sequence[Sample]) -> list[list[float]]:
         for number in range(len(VARIATION_EDGES_MS) + 1)
     ]
     return [(row / row.sum()).tolist() for row in (*rows, every)]
+
+
+def shift_natures(found: Sequence[Sample]) -> list[list[float]]:
+    """How frequent each nature is among groups that are shifted end to end, by the classes of `SHIFT_EDGES_S`. One in
+    twenty is credited with the steadiest: no laboratory has slow lines without grants, which delay alike what is alike.
+    """
+    taken = [(shift_s, each.by_library_s) for each in found if (shift_s := each.shift_s) is not None]
+    known = [
+        (int(np.searchsorted(SHIFT_EDGES_S, shift_s, side="right")), _nature(by_library_s))
+        for shift_s, by_library_s in taken
+        if by_library_s is not None and shift_s >= HIDDEN_S[0]
+    ]
+    counts = np.zeros((len(SHIFT_EDGES_S) + 1, len(NATURE_EDGES_MS) + 1))
+    for shift, nature in known:
+        counts[shift, nature] += 1
+    every = counts.sum(axis=0) + PRIOR_GROUPS
+    rows = counts + PRIOR_GROUPS * len(every) * every / every.sum()
+    steadiest = np.arange(len(every)) == 0
+    return [((1 - STEADY_SHIFTS) * row / row.sum() + STEADY_SHIFTS * steadiest).tolist() for row in rows]
+
+
+def _nature(above_s: Floats) -> int:
+    low_s, high_s = np.quantile(above_s, [0.1, 0.6])
+    return int(np.searchsorted(np.asarray(NATURE_EDGES_MS) / 1e3, high_s - low_s, side="right"))
 
 
 def _with_tail(edges_s: Floats, table: Floats, other: Floats) -> Floats:

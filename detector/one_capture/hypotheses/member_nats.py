@@ -14,6 +14,7 @@ from detector.one_capture.likelihoods.exchange_nats import ExchangeNats
 from detector.one_capture.likelihoods.priors import Priors
 from detector.one_capture.likelihoods.timing_tables import (
     HIDDEN_S,
+    LATE_LEAST_S,
     LATE_SHARES,
     LEG_NATS,
     NATURES,
@@ -42,10 +43,18 @@ _CLOSES_ITSELF, _CLOSES_UNREAD, _ENDS_TLS_AND_CLOSES = 0.2, 0.02, 0.6
 #: laboratories, whose programs were written apart, all do; a fourth one does with 4 in 5 (rule of succession).
 _CLOSES_AT_ONCE = 0.8
 
+#: Of answers that are shifted end to end, those that a slow device shifts, and no slow link.
+_SLOW_DEVICES = 0.5
+
+#: Of clients, those whose closes alone are late, as steadily as a leg would make them: of one in five that does not
+#: close at once one in ten, as of hosts that are late.
+_CLOSES_BY_TIMER = 0.02
+
 
 class Paths(Struct, frozen=True):
     """What is known of members' paths beforehand, as log probabilities by member: of each nature of a hidden leg, of
-    each nature end to end, and of answers that are shifted end to end (by nothing, then by each of `HIDDEN_S`)."""
+    each nature end to end, and of answers that are shifted end to end (by nothing, then by each of `HIDDEN_S` in each
+    nature)."""
 
     natures: Floats
     end_natures: Floats
@@ -111,13 +120,14 @@ def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths) -> Floats:
     """Log-likelihoods by way of being end to end (rows: prompt, late where an application answers, late in all, behind
     the site's front) and member, priors included."""
     with_close = nats.all + nats.closes
-    every, application = (_by_nature(each) + paths.natures[:, None] for each in (with_close, nats.application))
+    application = _by_nature(nats.application) + paths.natures[:, None]
     balancer = any_leg(sum_nats(_by_nature(nats.all)[..., :_WIRED]) - np.log(_WIRED))
+    shifted = _by_nature(nats.all) + _shifted_close(nats.closes, paths)
     prompt_handshakes = _end_nats(nats.handshake, paths)
     prompt = 1.0 - priors.late - priors.late_application - priors.balancer - priors.front_end
     return np.stack([
         log(prompt)
-        + _prompt(_end_nats(with_close, paths), sum_nats(every), paths.shifts),
+        + _prompt(_end_nats(with_close, paths), shifted, paths.shifts),
         log(priors.late_application) + prompt_handshakes + _late_application(nats, paths, priors.steady_application),
         log(priors.late) + _late(nats, paths, priors.steady),
         np.logaddexp(
@@ -151,8 +161,43 @@ def _late_application(nats: ExchangeNats, paths: Paths, steady: float) -> Floats
         as_leg = any_leg(sum_nats(_by_nature(nats.application) + paths.natures[:, None]))
         as_leg += _end_nats(nats.closes, paths)
         by_delay = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg)
-    by_person = nats.application[:, TimingTables.PERSON] + _end_nats(nats.closes, paths)
+    by_person = nats.application[:, TimingTables.PERSON] + _own_close(nats.closes, paths)
     return np.logaddexp(log(1 - _PERSONS) + by_delay, log(_PERSONS) + by_person)
+
+
+def _late_behind(nats: ExchangeNats, close: Floats, paths: Paths, steady: float) -> Floats:
+    """Log-likelihoods by member, leg and nature of answers and closes of applications that are late behind it: a client
+    closes as late as it answers, or at once, which takes as long as the leg (`close`)."""
+    at_once = log(_CLOSES_AT_ONCE) + close
+    answers = nats.application[:, TimingTables.LATE]
+    by_delay = np.logaddexp(
+        _late_by_more(answers)[:, :, None] + at_once,
+        log(1 - _CLOSES_AT_ONCE) + _late_by_more(answers + nats.closes[:, TimingTables.LATE])[:, :, None],
+    )
+    if steady:
+        as_leg = any_leg(sum_nats(_by_nature(nats.application) + paths.natures[:, None]))
+        by_delay = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg[:, None, None] + close)
+    by_person = nats.application[:, TimingTables.PERSON][:, None, None] + close
+    either: Floats = np.logaddexp(log(1 - _PERSONS) + by_delay, log(_PERSONS) + by_person)
+    return either
+
+
+def _late_by_more(late: Floats) -> Floats:
+    """Log-likelihoods by member and leg, given those by delay: of any delay but those that are shorter than the leg."""
+    order = np.argsort(-LATE_LEAST_S, kind="stable")
+    shares = LATE_SHARES[order]
+    summed = np.logaddexp.accumulate(late[:, order] + np.log(shares), axis=1) - np.log(np.cumsum(shares))
+    count = np.searchsorted(-LATE_LEAST_S[order], -HIDDEN_S, side="right")
+    return summed[:, count - 1]
+
+
+def _own_close(closes: Floats, paths: Paths) -> Floats:
+    """Log-likelihoods by member of closes that are late by no delay of answers, but for timers of closes alone, which
+    are as steady as a leg over wires."""
+    by_timer = any_leg(sum_nats(_by_nature(closes)[..., :_WIRED]) - np.log(_WIRED))
+    end = _end_nats(closes, paths)
+    either: Floats = np.logaddexp(log(1 - _CLOSES_BY_TIMER) + end, log(_CLOSES_BY_TIMER) + by_timer)
+    return either
 
 
 def _late_close(nats: ExchangeNats, paths: Paths) -> Floats:
@@ -193,9 +238,13 @@ def _leg_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> tuple[Floats,
     handshake, application = _by_nature(nats.handshake), _by_nature(nats.application)
     close = _close_behind(nats.close, _CLOSES_ITSELF, paths) + _close_behind(nats.client_close, _CLOSES_UNREAD, paths)
     tls_close = _close_behind(nats.closes, _ENDS_TLS_AND_CLOSES, paths)
-    late = log(priors.late_application) + _late_application(nats, paths, priors.steady_application)[:, None, None]
-    prompt = log(1.0 - priors.late_application) + application + close
-    crossing = handshake + np.logaddexp(prompt, late)
+    steady = priors.steady_application
+    if priors.closes:
+        behind = _late_behind(nats, close, paths, steady)
+    else:
+        behind = _late_application(nats, paths, steady)[:, None, None]
+    late = log(priors.late_application) + behind
+    crossing = handshake + np.logaddexp(log(1.0 - priors.late_application) + application + close, late)
     tls_ends = _end_nats(nats.handshake, paths)[:, None, None] + application + tls_close
     natures = paths.natures[:, None]
     return sum_nats(crossing + natures) + LEG_NATS, sum_nats(tls_ends + natures) + LEG_NATS
@@ -221,5 +270,11 @@ def _end_nats(rows: Floats, paths: Paths) -> Floats:
 
 def _prompt(end: Floats, shifted: Floats, shift_nats: Floats) -> Floats:
     """Log-likelihoods of answers at the transport's speed; `shifted` are those of answers that all take longer by each
-    of `HIDDEN_S`, as slow links make them whose round trips were measured with short packets."""
-    return sum_nats(np.concatenate([end[:, None], shifted], axis=1) + shift_nats)
+    of `HIDDEN_S` in each nature, as slow links make them whose round trips were measured with short packets."""
+    return sum_nats(np.concatenate([end[:, None], shifted.reshape(len(end), -1)], axis=1) + shift_nats)
+
+
+def _shifted_close(closes: Floats, paths: Paths) -> Floats:
+    """Log-likelihoods by member, shift and nature of closes where answers are shifted: a slow link may hold a FIN up as
+    well, a slow device computes nothing for it."""
+    return _close_behind(closes, _SLOW_DEVICES, paths)

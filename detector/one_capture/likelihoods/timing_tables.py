@@ -70,6 +70,9 @@ _WITHIN = float(np.sqrt(HIDDEN_S[1] / HIDDEN_S[0]))
 NATURES = 4
 END_NATURES = 5
 
+#: Bounds of the classes of shifts end to end (s), which have natures of their own.
+SHIFT_EDGES_S = (0.008,)
+
 #: Shortest delays that may be common to all answers of an application (s), and how many times as long it may take; the
 #: delay is uniform in between. What thinks varies: a delay that is nearly constant is rare.
 LATE_S: Floats = np.geomspace(0.003, 4.0, 40)
@@ -92,7 +95,7 @@ LATE_SHARES: Floats = np.concatenate(
 )
 
 #: Between what the delays of `LATE_SHARES` are uniform (s).
-_LATE_LEAST_S: Floats = np.concatenate([np.repeat(LATE_S, len(LATE_RATIOS)), TIMERS_S * _LEAST_OF_TIMERS])
+LATE_LEAST_S: Floats = np.concatenate([np.repeat(LATE_S, len(LATE_RATIOS)), TIMERS_S * _LEAST_OF_TIMERS])
 _LATE_MOST_S: Floats = np.concatenate([np.outer(LATE_S, LATE_RATIOS).ravel(), TIMERS_S * _MOST_OF_TIMERS])
 
 #: What people take to answer (s); log-uniform.
@@ -125,7 +128,7 @@ class TimingTables:
     `variation_edges_s` bound the classes of variation of round trips; `variation_nats` is the log probability
     of each of them end to end and behind a split. By class of variation, `nature_nats` and `end_nature_nats` are those
     of natures, `shift_nats` those of answers that are shifted end to end: by nothing, then as behind each of
-    `HIDDEN_S`.
+    `HIDDEN_S` in each nature.
     """
 
     HIDDEN = slice(0, len(HIDDEN_S) * NATURES)
@@ -142,7 +145,7 @@ class TimingTables:
         self.variation_edges_s = np.asarray(content["variation_edges_s"], np.float64)
         self.nature_nats: Floats = np.log(self._learned["natures"])
         self.end_nature_nats: Floats = np.log(self._learned["end_natures"])
-        self.shift_nats: Floats = np.log(np.maximum(self._learned["shifts"], _NEVER))
+        self.shift_nats: Floats = _shift_nats(self._learned)
         self.variation_nats: Floats = np.log([self._learned["variation"][of] for of in ("end", "hidden")])
 
     def nats(self, kind: int, variation: int) -> Floats:
@@ -190,7 +193,7 @@ class TimingTables:
         ]
         above: Floats = np.stack(by_nature, axis=1).reshape(len(HIDDEN_S) * NATURES, -1)
         above = (1 - UNASKED_SHARE) * above + UNASKED_SHARE * end.density(excess_s)
-        late = end.moved(_LATE_LEAST_S, _LATE_MOST_S, excess_s)
+        late = end.moved(LATE_LEAST_S, _LATE_MOST_S, excess_s)
         late_or_person = np.concatenate([late, _log_uniform(*_PERSON_S, excess_s)[None]])
         mixed = (1 - PROMPT_SHARE) * late_or_person + PROMPT_SHARE * end.density(excess_s)
         tables = self._learned["end_by_nature"][name][END_NATURES * opening :][:END_NATURES]
@@ -240,6 +243,19 @@ def excess_bin(excess_s: Floats) -> npt.NDArray[np.intp]:
 def timing_tables(side: GroupSide) -> TimingTables:
     """The tables for captures at this side (client or server), as they are installed with the program."""
     return TimingTables(json.loads(get_data(__package__, "timing_tables.json") or b"{}"), side)
+
+
+def _shift_nats(learned: Mapping[str, Any]) -> Floats:
+    """Log probabilities by class of variation of answers that are shifted: by nothing, then as behind each leg of
+    `HIDDEN_S` in each nature. Where what shifts answers has no natures of its own, they are those of legs."""
+    shares = np.maximum(learned["shifts"], _NEVER)
+    natures = np.asarray(learned["natures"])[:, None]
+    if "shift_natures" in learned:
+        of_shift = np.asarray(learned["shift_natures"])
+        natures = of_shift[np.searchsorted(SHIFT_EDGES_S, HIDDEN_S, side="right")][None]
+    joint = (shares[:, 1:, None] * natures).reshape(len(shares), -1)
+    nats: Floats = np.log(np.concatenate([shares[:, :1], joint], axis=1))
+    return nats
 
 
 def _log_uniform(least_s: float, most_s: float, excess_s: Floats) -> Floats:

@@ -1,0 +1,78 @@
+"""What tells a hidden leg from clients that are late at the server's side: how shifts vary, and when clients close."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from detector.one_capture.hypotheses.member_nats import _late_by_more
+from detector.one_capture.likelihoods.timing_tables import (
+    HIDDEN_S,
+    LATE_LEAST_S,
+    LATE_SHARES,
+    NATURES,
+    SHIFT_EDGES_S,
+    timing_tables,
+)
+from detector.one_capture.side_judgement import SideJudgement
+from pepscope.captures.exchanges import ExchangeKind
+from pepscope.results.verdicts import GroupSide
+from tests.detector.one_capture.made_vantages import Talk, judged
+
+CLIENT = "192.0.2.1"
+
+#: What a person takes before each answer (ms).
+PACED_MS = (400.0, 1_900.0, 750.0, 5_200.0, 310.0, 2_600.0)
+
+
+@pytest.mark.parametrize("side", [GroupSide.CLIENT, GroupSide.SERVER])
+def test_shifts_of_any_length_and_nature_are_one_distribution(side: GroupSide) -> None:
+    shares = np.exp(timing_tables(side).shift_nats)
+    assert shares.shape[1] == 1 + len(HIDDEN_S) * NATURES
+    assert shares.sum(axis=1) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_what_shifts_the_answers_of_clients_is_seldom_as_steady_as_a_leg() -> None:
+    tables = timing_tables(GroupSide.SERVER)
+    long = SHIFT_EDGES_S[-1] <= HIDDEN_S
+    for shifts, natures in zip(np.exp(tables.shift_nats), np.exp(tables.nature_nats), strict=True):
+        of_shift = shifts[1:].reshape(len(HIDDEN_S), NATURES)[long].sum(axis=0)
+        assert of_shift[0] / of_shift.sum() < 0.5 * natures[0]
+
+
+def test_steady_answers_are_a_leg_rather_than_a_slow_link_whose_answers_vary() -> None:
+    steady, varying = (
+        _paced([20.0 + more for more in beyond], ExchangeKind.TLS_FINISHED, close_ms=None)
+        for beyond in ((0.2, 0.9, 0.4, 1.3, 0.6, 1.0), (0.0, 11.0, 19.0, 6.0, 14.0, 3.0))
+    )
+    assert steady.groups.end[0] < varying.groups.end[0] / 2
+    assert steady.groups.split[0] > varying.groups.split[0]
+
+
+def test_a_leg_shows_in_closes_where_people_pace_all_answers() -> None:
+    unknown, late, at_once, by_habit = (
+        float(_paced(PACED_MS, ExchangeKind.HTTP_NEXT_REQUEST, close_ms=close_ms).groups.split[0])
+        for close_ms in (None, (60.4, 61.0, 62.5, 60.8, 61.9, 63.0), (0.3, 0.8, 0.2, 1.1, 0.4, 0.6), PACED_MS)
+    )
+    assert at_once < unknown / 2
+    assert late > 1.5 * unknown
+    assert by_habit < late
+
+
+def test_no_leg_is_longer_than_the_delays_of_what_waits_behind_it() -> None:
+    """Given one delay, all legs up to it explain it, by its share of those that the leg leaves, and no longer one."""
+    place = int(np.argmin(np.abs(LATE_LEAST_S - 0.05)))
+    late = np.where(np.arange(len(LATE_SHARES)) == place, 0.0, -np.inf)[None]
+    found = np.exp(_late_by_more(late)[0])
+    for leg_s, share in zip(HIDDEN_S, found, strict=True):
+        left = LATE_SHARES[leg_s <= LATE_LEAST_S].sum()
+        assert share == pytest.approx(LATE_SHARES[place] / left if leg_s <= LATE_LEAST_S[place] else 0.0)
+
+
+def _paced(excess_ms: tuple[float, ...] | list[float], kind: ExchangeKind, close_ms: object) -> SideJudgement:
+    """A client that answers once in each connection, so late, and closes it so late if that is given."""
+    closes = [None] * len(excess_ms) if close_ms is None else list(close_ms)  # type: ignore[call-overload]
+    return judged(
+        [Talk(CLIENT, [(kind, late)], close_ms=close) for late, close in zip(excess_ms, closes, strict=True)],
+        at_client=False,
+    )
