@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from detector.pair import Pair, Vantage
 from detector.streams.summaries import Summaries
 from pepscope import _core
@@ -34,10 +32,10 @@ def window_captured(vantage: Vantage, direction: Direction) -> bool:
 def windows_captured(summaries: Summaries, direction: Direction) -> BoolArray:
     """`window_captured` of many vantages."""
     missing = summaries.of_flow(direction, "missing_packets")
-    return (summaries.of_flow(direction, "packets") > 0) & ~np.isin(missing, _WITHOUT_WINDOWS)
+    return (summaries.of_flow(direction, "packets") > 0) & (missing != _ALL) & (missing != _ACKNOWLEDGEMENTS)
 
 
-_WITHOUT_WINDOWS = [MISSING_PACKETS.index(kind) for kind in (MissingPackets.ALL, MissingPackets.PURE_ACKNOWLEDGEMENTS)]
+_ALL, _ACKNOWLEDGEMENTS = map(MISSING_PACKETS.index, (MissingPackets.ALL, MissingPackets.PURE_ACKNOWLEDGEMENTS))
 
 
 def window_course(packets: PacketColumns, direction: Direction) -> WindowCourse:

@@ -62,7 +62,8 @@ class _Unpacked(NamedTuple):
     def kept_of(self, piece: int) -> list[Any]:
         """What is kept of a piece."""
         at = piece - self.first
-        return self.content[self.part[at]].at(int(self.place[at]))
+        part: Kept = self.content[self.part[at]]
+        return part.at(int(self.place[at]))
 
 
 class EvidenceTable:
