@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -45,7 +46,10 @@ class CommandFailedError(RuntimeError):
 def run_once(command: Sequence[str], cores: int | str) -> Run:
     """Run `command` on one core, or several ("0,1"); its output goes nowhere."""
     launcher = [sys.executable, "-I", "-S", str(LAUNCHER), str(cores), *command]
-    report = json.loads(subprocess.run(launcher, capture_output=True, check=True, text=True).stdout)
+    # Installed packages are compiled: without its bytecode a command would be measured with Python's compiler.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(launcher, capture_output=True, check=True, text=True, env=environment)
+    report = json.loads(done.stdout)
     if report["exit_status"] != 0:
         raise CommandFailedError(f"exit status {report['exit_status']}: {' '.join(command)}\n{report['complaints']}")
     return Run(report["wall_s"], report["processor_s"], report["peak_bytes"], report["floor_bytes"])
