@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from detector.clocks.untimed import are_untimed
 from detector.method import Context, Findings
 from detector.methods.identity import wording
 from detector.methods.identity.acknowledger import (
@@ -90,6 +91,15 @@ def _not_aligned() -> Evidence:
     )
 
 
+@cache
+def _out_of_order() -> Evidence:
+    return IdentityFinding.NOT_ALIGNED.undecided(
+        NAME,
+        "A capture does not hold its packets in the order of their times, so what differs may be their order: sort it "
+        "(reordercap, mergecap).",
+    )
+
+
 class _Weighed(NamedTuple):
     """Natural-log likelihood ratios of each connection. Positive ones speak for packets that are passed on: of data, of
     acknowledgements, of the `HARD_FIELDS` alone of each, and of all. The last two are those of another acknowledger
@@ -112,7 +122,16 @@ def _judge(compared: Comparison, alone: dict[int, Evidence]) -> list[EvidenceCol
     for number, change in changes.items():
         alone[compared.aligned[number].row] = change
     found = _findings(weighed, few, np.isin(np.arange(len(few)), list(changes)))
+    for number in np.flatnonzero(np.isin(found, _ACCUSING)).tolist():
+        if _is_out_of_order(compared.aligned[number].pair):
+            alone[compared.aligned[number].row], found[number] = _out_of_order(), _CHANGED
     return _evidence(compared, weighed, found)
+
+
+def _is_out_of_order(pair: Pair) -> bool:
+    """Whether times fall back in a capture that contradicts itself: no clock was set, but the file holds one direction
+    behind the other, and segments are looked for at the wrong places."""
+    return any(vantage.clock_set_back for vantage in pair.vantages) and bool(are_untimed([pair])[0])
 
 
 def _weigh(compared: Comparison) -> _Weighed:
@@ -313,6 +332,7 @@ def _agreement_name(label: str, field: str) -> str:
 _FEW, _CHANGED, _ACKS_NOBODY_SENT, _PARTLY, _SAME_PACKETS, _SAME_DATA, _OTHER_PACKETS, _OTHER_ACKS, _TOO_ALIKE = range(
     9
 )
+_ACCUSING = (_OTHER_PACKETS, _OTHER_ACKS)
 _FORMS: Mapping[int, tuple[IdentityFinding, Wording]] = {
     _FEW: (IdentityFinding.TOO_FEW_SEGMENTS, wording.too_few),
     _ACKS_NOBODY_SENT: (IdentityFinding.ACKS_NOBODY_SENT, wording.acks_nobody_sent),

@@ -11,6 +11,7 @@ from detector.method import Observation
 from detector.methods.ack_timing import METHOD as ACK_TIMING
 from detector.methods.delayed_ack import METHOD as DELAYED_ACK
 from detector.methods.early_fin import METHOD as EARLY_FIN
+from detector.methods.identity import METHOD as IDENTITY
 from detector.methods.progress import METHOD as PROGRESS
 from detector.streams.curves import without_backward_steps
 from pepscope.captures.packets import Direction, PacketColumns
@@ -50,6 +51,17 @@ def test_times_that_contradict_each_other_accuse_no_regular_connection(run_id, c
         for method in (ACK_TIMING, DELAYED_ACK, PROGRESS, EARLY_FIN):
             found = alone(method, Observation(odd))
             assert found.outcome is not Outcome.SPLIT, (method.name, found.summary)
+
+
+@pytest.mark.parametrize("direction", list(Direction))
+def test_identity_accuses_nobody_by_a_file_that_is_out_of_order(direction):
+    """Relayed segments differ; so may those that are looked for at the wrong place of a file."""
+    for pair in pairs("prx_ngx_2M_umts"):
+        assert alone(IDENTITY, Observation(pair)).outcome is Outcome.SPLIT
+        vantage = pair.server_side
+        fallen = replace(vantage, packets=one_after_the_other(vantage.packets, direction), clock_set_back=True)
+        found = alone(IDENTITY, Observation(replace(pair, server_side=fallen)))
+        assert (found.outcome, found.finding) == (Outcome.INAPPLICABLE, "not-aligned")
 
 
 @pytest.mark.parametrize("run_id", BASES)

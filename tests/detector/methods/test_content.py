@@ -11,7 +11,7 @@ from detector.methods.content import METHOD, cache
 from detector.pair import Pair, StreamAlignment
 from detector.streams.known import UNKNOWN
 from detector.vantage.watching import Watched
-from pepscope.captures.packets import Direction, PayloadSample
+from pepscope.captures.packets import Direction, PayloadSample, TcpFlag
 from pepscope.results.verdicts import Evidence, Outcome
 from tests.detector.corpus import RUNS, pairs
 from tests.detector.methods.alone import alone
@@ -52,6 +52,29 @@ def test_other_bytes():
     (pair,) = pairs("reg_dl_cubic_lte")
     recompressed = {Direction.UP: pair.alignment[Direction.UP], Direction.DOWN: StreamAlignment(0, 40, 0.05)}
     assert examined(replace(pair, alignment=recompressed)).finding == "other-bytes"
+
+
+def ending(vantage, by_bytes: int, acknowledged: bool):
+    """The vantage with the FIN down elsewhere, and acknowledged there."""
+    packets = vantage.packets
+    fins = (packets.direction == Direction.DOWN) & (packets.flags & np.uint16(TcpFlag.FIN) > 0)
+    end = int((packets.sequence_offset + packets.payload_bytes)[fins][0])
+    answers = (packets.direction == Direction.UP) & (packets.acknowledgement_offset == end + 1) & acknowledged
+    return replace(
+        vantage,
+        packets=packets.replaced(
+            sequence_offset=packets.sequence_offset + by_bytes * fins,
+            acknowledgement_offset=packets.acknowledgement_offset + by_bytes * answers,
+        ),
+    )
+
+
+@pytest.mark.parametrize("by_bytes", [-300, 300])
+def test_a_stream_ends_where_its_fin_is_acknowledged(by_bytes):
+    (pair,) = pairs("reg_dl_reno_loss1")
+    for acknowledged, finding in ((True, "other-size"), (False, "same-content")):
+        odd = replace(pair, client_side=ending(pair.client_side, by_bytes, acknowledged))
+        assert examined(odd).finding == finding
 
 
 HEAD = b"HTTP/1.1 200 OK\r\nServer: a\r\nContent-T"
