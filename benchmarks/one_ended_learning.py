@@ -194,11 +194,12 @@ def learned(found: Sequence[Sample]) -> dict[str, Any]:
     return {
         "excess_edges_s": edges_s.tolist(),
         "variation_edges_s": [edge / 1e3 for edge in VARIATION_EDGES_MS],
-        "sides": {
-            side.value: _side(edges_s, [sample for sample in found if sample.side is side and not sample.is_late])
-            for side in (GroupSide.CLIENT, GroupSide.SERVER)
-        },
+        "sides": {side.value: _side(edges_s, _of_side(found, side)) for side in (GroupSide.CLIENT, GroupSide.SERVER)},
     }
+
+
+def _of_side(found: Sequence[Sample], side: GroupSide) -> list[Sample]:
+    return [sample for sample in found if sample.side is side and not sample.is_late]
 
 
 def _side(edges_s: Floats, found: Sequence[Sample]) -> dict[str, Any]:
@@ -324,15 +325,11 @@ def shift_natures(found: Sequence[Sample]) -> list[list[float]]:
     """How frequent each nature is among groups that are shifted end to end, by the classes of `SHIFT_EDGES_S`. One in
     twenty is credited with the steadiest: no laboratory has slow lines without grants, which delay alike what is alike.
     """
-    taken = [(shift_s, each.by_library_s) for each in found if (shift_s := each.shift_s) is not None]
-    known = [
-        (int(np.searchsorted(SHIFT_EDGES_S, shift_s, side="right")), _nature(by_library_s))
-        for shift_s, by_library_s in taken
-        if by_library_s is not None and shift_s >= HIDDEN_S[0]
-    ]
     counts = np.zeros((len(SHIFT_EDGES_S) + 1, len(NATURE_EDGES_MS) + 1))
-    for shift, nature in known:
-        counts[shift, nature] += 1
+    for each in found:
+        shift_s, by_library_s = each.shift_s, each.by_library_s
+        if shift_s is not None and by_library_s is not None and shift_s >= HIDDEN_S[0]:
+            counts[np.searchsorted(SHIFT_EDGES_S, shift_s, side="right"), _nature(by_library_s)] += 1
     every = counts.sum(axis=0) + PRIOR_GROUPS
     rows = counts + PRIOR_GROUPS * len(every) * every / every.sum()
     steadiest = np.arange(len(every)) == 0
@@ -384,9 +381,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directories", nargs="+", type=Path)
     parser.add_argument("--output", type=Path, default=Path("detector/one_capture/likelihoods/timing_tables.json"))
+    parser.add_argument("--shift-natures", action="store_true", help="learn these alone, keep the others")
     arguments = parser.parse_args()
     found = [sample for directory in arguments.directories for sample in samples(directory)]
-    text = json.dumps(_rounded(learned(found)), separators=(",", ":"))
+    if arguments.shift_natures:
+        content = json.loads(arguments.output.read_text("ascii"))
+        content["sides"][GroupSide.SERVER.value]["shift_natures"] = shift_natures(_of_side(found, GroupSide.SERVER))
+    else:
+        content = learned(found)
+    text = json.dumps(_rounded(content), separators=(",", ":"))
     arguments.output.write_text(text + "\n", "ascii")
 
 

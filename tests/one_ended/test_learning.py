@@ -9,9 +9,11 @@ from benchmarks.one_ended_learning import (
     END_NATURE_EDGES_MS,
     NATURE_EDGES_MS,
     PEOPLE_S,
+    STEADY_SHIFTS,
     VARIATION_EDGES_MS,
     Sample,
     learned,
+    shift_natures,
 )
 from detector.one_capture.likelihoods.timing_tables import (
     CLASSES,
@@ -56,6 +58,18 @@ def test_hosts_that_are_always_late_are_not_learned_from() -> None:
     assert not ordinary.is_late
     sides = [sample([0.5] * 10, 40.0, side) for side in SIDES] + [sample([0.5] * 10, side=GroupSide.CLIENT)]
     assert learned([late, ordinary, *sides]) == learned([ordinary, *sides])
+
+
+def test_shifts_have_the_natures_of_what_is_shifted_end_to_end() -> None:
+    """Short shifts that are steady, long ones that vary; legs and what is not shifted say nothing of them."""
+    steady, varying = sample([5.0, 5.5] * 10), sample(np.linspace(12.0, 36.0, 20).tolist())
+    others = [sample([0.5] * 10), sample([0.5] * 10, 40.0)]
+    short, long = shift_natures([*[steady] * 50, *[varying] * 50, *others])
+    assert short[0] > 0.9
+    assert long[2] > 0.8
+    assert STEADY_SHIFTS < long[0] < 0.15
+    assert shift_natures([*[steady] * 50, *[varying] * 50]) == [short, long]
+    assert [sum(shares) for shares in (short, long)] == pytest.approx([1.0, 1.0])
 
 
 def test_tables_are_probabilities_and_make_hypotheses() -> None:
