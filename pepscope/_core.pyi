@@ -51,6 +51,7 @@ __all__ = [
     "clock_bounds",
     "clock_falls",
     "coded_options",
+    "comma_separated_rows",
     "common_packets",
     "compare_payload",
     "compare_payloads",
@@ -173,6 +174,12 @@ _JoinedTexts: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
 def joined_texts(rows: int, pieces: list[str], columns: Sequence[_GivenTexts]) -> _JoinedTexts:
     """Of so many rows the first piece, the text in the first column, the second piece and so on. Raises IndexError
     where a column is too short, or there is not one piece more than columns."""
+
+def comma_separated_rows(
+    rows: int, columns: Sequence[_GivenTexts | npt.NDArray[np.float64]], line_end: str
+) -> npt.NDArray[np.uint8]:
+    """So many rows of comma-separated values (RFC 4180): numbers as Python writes them, an empty field for NaN. Raises
+    IndexError where a column is too short."""
 
 def filter_texts(
     rows: int,

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pepscope.captures.tables.texts import times
+from pepscope.captures.tables.texts import KnownTexts, SlicedTexts, times
 from pepscope.errors import UsageError
 from pepscope.extras import needed
 from pepscope.results.arrow import number_array, text_array
 from pepscope.results.encoding.detections import group_document, host_document
+from pepscope.results.evidence.growing import Coded
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED, UNKNOWN_TIME, VantageColumns
 
@@ -75,43 +76,42 @@ def unicode_name(path: str) -> str:
 
 def _columns(result: DetectionResult, table: PairTable, places: slice) -> Iterator[tuple[str, Column]]:
     """The columns of `detection_frame` with their names, for some of the pairs; None where there is no vantage."""
-    columns, rows = table.columns, table.rows[places]
+    columns, at = table.columns, np.asarray(table.rows[places], np.int64)
     digests = {capture.path: capture.sha256 for capture in result.captures}
     for letter, vantage in zip("ab", columns.vantages, strict=True):
-        yield from _vantage_columns(vantage, letter, rows)
-        yield f"sha256_{letter}", [digests.get(path) if path else None for path in vantage.capture.of(rows)]
-    yield "verdict", [verdict.value for verdict in columns.verdict.of(rows)]
-    yield "mechanism", [None if kind is None else kind.value for kind in columns.mechanism.of(rows)]
-    at = np.asarray(rows, np.int64)
+        yield from _vantage_columns(vantage, letter, at)
+        codes, paths = vantage.capture.coded(at)
+        yield f"sha256_{letter}", Coded(codes, [digests.get(path) if path else None for path in paths])
+    codes, verdicts = columns.verdict.coded(at)
+    yield "verdict", Coded(codes, [verdict.value for verdict in verdicts])
+    codes, kinds = columns.mechanism.coded(at)
+    yield "mechanism", Coded(codes, [None if kind is None else kind.value for kind in kinds])
     for kind, probability in zip(JUDGED, columns.probability, strict=True):
         yield f"probability_{kind.name.lower()}", np.nan_to_num(np.asarray(probability)[at], nan=0.0)
     yield "packets", np.asarray(columns.packets)[at]
     for name, size in zip(("up", "down"), columns.payload_bytes, strict=True):
         yield f"payload_bytes_{name}", np.asarray(size)[at]
-    yield "started", _started(np.asarray(columns.started_ns)[at])
+    started_ns = np.asarray(columns.started_ns)[at]
+    yield "started", _known(times(started_ns), started_ns != UNKNOWN_TIME)
     yield "duration_s", np.asarray(columns.duration_s)[at]
-    yield "reason", columns.reasons(rows)
-    tool = result.tool
-    yield "version", [None if tool is None else tool.version] * len(rows)
-    yield "options", [None if tool is None else json.dumps(dict(tool.options))] * len(rows)
+    yield "reason", columns.reasons(at)
+    tool, same = result.tool, np.zeros(len(at), np.uint32)
+    yield "version", Coded(same, [None if tool is None else tool.version])
+    yield "options", Coded(same, [None if tool is None else json.dumps(dict(tool.options))])
 
 
-def _started(times_ns: npt.NDArray[np.int64]) -> list[str | None]:
-    texts: list[str | None] = [*times(times_ns)]
-    for place in np.flatnonzero(times_ns == UNKNOWN_TIME).tolist():
-        texts[place] = None
-    return texts
+def _vantage_columns(vantage: VantageColumns, letter: str, rows: npt.NDArray[np.int64]) -> Iterator[tuple[str, Column]]:
+    codes, names = vantage.capture.coded(rows)
+    yield f"capture_{letter}", Coded(codes, [name and unicode_name(name) for name in names])
+    seen = codes != vantage.capture.code(None)
+    for name, column in (("client", vantage.client), ("server", vantage.server)):
+        yield f"{name}_{letter}", _known(column.sliced(rows), seen)
+    codes, transports = vantage.transport.coded(rows)  # that of no vantage point is an empty text
+    yield f"transport_{letter}", Coded(codes, [text or None for text in transports])
 
 
-def _vantage_columns(vantage: VantageColumns, letter: str, rows: Sequence[int]) -> Iterator[tuple[str, Column]]:
-    captures = vantage.capture.of(rows)
-    seen = [capture is not None for capture in captures]
-    shown = {name: name and unicode_name(name) for name in set(captures)}
-    yield f"capture_{letter}", [shown[name] for name in captures]
-    ascending, which = np.unique(np.asarray(rows, np.int64), return_inverse=True)
-    for name, column in (("client", vantage.client), ("server", vantage.server), ("transport", vantage.transport)):
-        texts = column.of(ascending)
-        yield f"{name}_{letter}", [texts[at] if there else None for at, there in zip(which.tolist(), seen, strict=True)]
+def _known(texts: SlicedTexts, is_known: npt.NDArray[np.bool_]) -> Column:
+    return texts if is_known.all() else KnownTexts(texts, is_known)
 
 
 def detection_frame(result: DetectionResult) -> pd.DataFrame:
@@ -125,8 +125,13 @@ def detection_frames(result: DetectionResult, rows: int) -> Iterator[pd.DataFram
         import pandas as pd
 
     for start, columns in detection_columns(result, rows):
-        frame = pd.DataFrame(columns)
+        frame = pd.DataFrame(listed(columns))
         yield frame.set_axis(pd.RangeIndex(start, start + len(frame), name="pair"))
+
+
+def listed(columns: Mapping[str, Column]) -> dict[str, Column]:
+    """Columns as pandas takes them: arrays, and lists of what else they hold."""
+    return {name: values if isinstance(values, np.ndarray) else [*values] for name, values in columns.items()}
 
 
 def detection_table(result: DetectionResult) -> pa.Table:

@@ -53,7 +53,7 @@ def connection_columns(pairs: PairTable, order: Sequence[int], linked: int) -> s
         ),
         "payload": _quantities([up[row] + down[row] for row in rows], format_bytes),
         "duration": _quantities([columns.duration_s[row] for row in rows], format_seconds),
-        "reason": _texts(columns.reasons(rows)),
+        "reason": _texts([*columns.reasons(rows)]),
     }
     text = json.dumps(document, separators=(",", ":"))
     return f'<script type="application/json" id="connection-columns">{text}</script>\n'

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TextIO
 
 import numpy as np
+import numpy.typing as npt
 
 from pepscope.extras import needed
 from pepscope.results.arrow import number_array, text_array
 from pepscope.results.encoding.comma_separated import write_rows
-from pepscope.results.encoding.evidence_rows import evidence_pieces
+from pepscope.results.encoding.evidence_rows import evidence_columns
 from pepscope.results.encoding.packets import packet_documents
+from pepscope.results.evidence.growing import Coded
 from pepscope.results.frames import (
     Column,
     arrow_table,
@@ -22,6 +24,7 @@ from pepscope.results.frames import (
     detection_columns,
     group_columns,
     host_columns,
+    listed,
 )
 from pepscope.results.pair_table import PairTable
 from pepscope.whole_file import is_stream, output_file
@@ -46,7 +49,7 @@ def evidence_frame(result: DetectionResult) -> pd.DataFrame:
     """
     import pandas as pd
 
-    return pd.DataFrame(next(_evidence_columns(result, max(len(result.pairs), 1))))
+    return pd.DataFrame(listed(next(_evidence_columns(result, max(len(result.pairs), 1)))))
 
 
 def _evidence_columns(result: DetectionResult, rows: int) -> Iterator[dict[str, Column]]:
@@ -54,17 +57,21 @@ def _evidence_columns(result: DetectionResult, rows: int) -> Iterator[dict[str, 
     table = PairTable.of(result.pairs)
     for start in range(0, max(len(table), 1), rows):
         chosen = np.asarray(table.rows[start : start + rows], np.int64)
-        counts, pieces = evidence_pieces(table.columns.evidence, chosen)
-        packets = table.packets_of_rows(chosen)
-        shown = [text for place, count in enumerate(counts.tolist()) for text in _packets(packets.get(place), count)]
+        counts, pieces = evidence_columns(table.columns.evidence, chosen)
+        shown = _packets(table.packets_of_rows(chosen), counts)
         yield {"pair": np.repeat(start + np.arange(len(chosen)), counts), **pieces, "packets": shown}
 
 
-def _packets(packets: PairPackets | None, count: int) -> list[str]:
-    """The packets that show each finding on a pair as JSON texts, as in `detect-2`: `null` if none were looked for."""
-    if packets is None:
-        return ["null"] * count
-    return [json.dumps(packet_documents(shown)) for shown in packets.evidence]
+def _packets(packets: Mapping[int, PairPackets], counts: npt.NDArray[np.int64]) -> Coded[str]:
+    """The packets that show each finding on pairs with so many findings as JSON texts, as in `detect-2`: `null` where
+    none were looked for."""
+    begins, texts = np.cumsum(counts) - counts, ["null"]
+    codes = np.zeros(int(counts.sum()), np.uint32)
+    for place, named in packets.items():
+        begin, count = int(begins[place]), len(named.evidence)
+        codes[begin : begin + count] = len(texts) + np.arange(count)
+        texts += [json.dumps(packet_documents(shown)) for shown in named.evidence]
+    return Coded(codes, texts)
 
 
 def evidence_path(path: str | Path) -> Path:

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pepscope.captures.tables.texts import KnownTexts, SlicedTexts
 from pepscope.results.arrow import number_array, text_array
+from pepscope.results.evidence.growing import Coded
 
 
 @given(st.lists(st.none() | st.text()))
@@ -18,7 +20,11 @@ def test_texts_are_those_that_arrow_makes(texts: list[str | None]) -> None:
     made = text_array(texts)
     made.validate(full=True)
     assert made.equals(pa.array(texts, pa.string()))
-    assert text_array(np.array(texts, object)).equals(made)
+    known = SlicedTexts.of([text or "" for text in texts]), np.array([text is not None for text in texts], np.bool_)
+    for column in (np.array(texts, object), KnownTexts(*known), Coded.of(texts)):
+        assert text_array(column).equals(made)
+    backwards = known[0].at(np.arange(len(texts))[::-1])
+    assert text_array(backwards).equals(pa.array([*backwards], pa.string()))
 
 
 @given(st.lists(st.none() | st.floats()), st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)))
@@ -32,5 +38,5 @@ def test_numbers_are_those_that_arrow_makes(reals: list[float | None], whole: li
 
 
 def test_what_is_no_unicode_is_no_text_of_arrow() -> None:
-    with pytest.raises(UnicodeEncodeError):
+    with pytest.raises(UnicodeError):
         text_array(["\udc80"])

@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pepscope.results.evidence.columns import EvidenceColumns, Form, Words
-from pepscope.results.evidence.growing import CodedColumn, Repeated, TextColumn
+from pepscope.results.evidence.growing import Coded, CodedColumn, Repeated, TextColumn
 from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.verdicts import Evidence, Outcome
 from tests.pepscope.test_json_templates import TEXTS
 
 WORDS = st.lists(st.sampled_from(["", "a", "b", "c"]), max_size=12)
+WORDS_OR_NUMBERS = st.sampled_from(["a", "b", 1, 1.0, True, None])
 FIGURES = st.lists(st.floats() | st.just(math.nan), max_size=8)
 
 
@@ -27,8 +28,8 @@ def test_texts_come_out_as_they_went_in(parts: list[list[str]], data: st.DataObj
     for part in parts:
         column.append_all(part)
     assert [column[row] for row in range(len(column))] == texts
-    rows = sorted(data.draw(st.sets(st.integers(0, len(texts) - 1)))) if texts else []
-    assert column.of(np.asarray(rows, np.int64)) == [texts[row] for row in rows]
+    rows = data.draw(st.lists(st.integers(0, len(texts) - 1))) if texts else []
+    assert [*column.sliced(np.asarray(rows, np.int64))] == [texts[row] for row in rows]
 
 
 @given(WORDS, WORDS, st.data())
@@ -65,9 +66,9 @@ def worded(numbers: Mapping[str, Any]) -> Words:
     return Words(f"It took {numbers['beside']:g}.")
 
 
-def sentences(numbers: Mapping[str, Any]) -> tuple[list[str], list[tuple[str, ...]]]:
+def sentences(numbers: Mapping[str, Any]) -> tuple[list[str], Coded[tuple[str, ...]]]:
     each = [worded({"beside": value}) for value in np.asarray(numbers["beside"]).tolist()]
-    return [words.summary for words in each], [words.caveats for words in each]
+    return [words.summary for words in each], Coded.of([words.caveats for words in each])
 
 
 FORM = Form("timing", Outcome.INTACT, "in-time", ("took_s", "count"), (), None, worded, ("beside",), sentences)
@@ -87,10 +88,32 @@ def test_evidence_in_arrays_reads_as_evidence(figures: list[float]) -> None:
         assert table[row] == others[row + 1] == (expected,)
         assert columns.evidence(row) == expected
     summaries = table.summaries(count, np.zeros(len(figures), np.int64))
-    assert [*summaries.values()] == [f"It took {value:g}." for value in figures]
+    assert [*summaries] == [f"It took {value:g}." for value in figures]
+    assert [*table.summaries(count, np.where(count % 2, 0, -1))] == [
+        text if row % 2 else "" for row, text in enumerate(summaries)
+    ]
     if figures:
         _, (part,) = table.parts(0, as_arrays=True)
-        assert part.form.said(len(figures), part.columns)[0] == [*summaries.values()]
+        assert [*part.form.said(len(figures), part.columns)[0]] == [*summaries]
+
+
+def branching(numbers: Mapping[str, Any]) -> Words:
+    if numbers["count"] % 3 == 0:
+        return Words("Nothing.")
+    which = "took_s" if numbers["count"] % 3 == 1 else "name"
+    caveat = f"Of {len({*numbers})} figures one is {numbers.get('missing', 'missing')}."
+    return Words(f"{which} is {numbers[which]}.", (caveat,))
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([0.0, -0.0, math.nan, 1.5]), WORDS_OR_NUMBERS)))
+def test_words_of_many_are_those_of_each(rows: list[tuple[int, float, object]]) -> None:
+    form = Form("timing", Outcome.INTACT, "in-time", ("count", "took_s"), (), None, branching, ("name",))
+    count, took_s = np.asarray([row[0] for row in rows], np.int64), np.asarray([row[1] for row in rows], np.float64)
+    values: tuple[Any, ...] = count, took_s, [row[2] for row in rows]
+    kept = EvidenceColumns(form, np.arange(len(rows)), np.zeros(len(rows)), values)
+    expected = [kept.words(place) for place in range(len(rows))]
+    summaries, caveats = form.said(len(rows), values)
+    assert [*zip(summaries, caveats, strict=True)] == expected
 
 
 @given(FIGURES, st.integers(1, 4))

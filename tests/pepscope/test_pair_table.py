@@ -229,6 +229,6 @@ def test_rows_in_columns_are_pairs_whose_evidence_gives_the_reason(
         assert pair.vantages[0].capture == ("b.pcap" if number % 2 else "a.pcap")
     assert comparable(pairs[-1]) == comparable(_typical(1))
     assert PairTable(pairs) == table
-    assert table.columns.reasons(range(len(table))) == [pair.reason for pair in pairs]
+    assert [*table.columns.reasons(range(len(table)))] == [pair.reason for pair in pairs]
     backwards = [*range(len(table))][::-2]
-    assert table.columns.reasons(backwards) == [pairs[row].reason for row in backwards]
+    assert [*table.columns.reasons(backwards)] == [pairs[row].reason for row in backwards]

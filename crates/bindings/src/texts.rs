@@ -1,6 +1,7 @@
 //! Columns of texts as one run of UTF-8 with the ends of each, instead of as strings.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use pepscope_text::comma_separated::{self, Column};
 use pepscope_text::display_filter;
 use pepscope_text::sentence;
 use pepscope_text::texts::{self, TextColumn, Texts};
@@ -55,8 +56,12 @@ fn utf8_of(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
 /// A run of text, and the ends of texts in it, the first of which begins at the first of these.
 pub(crate) type Joined<'py> = (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>);
 
+fn no_such_row() -> PyErr {
+    PyIndexError::new_err("a column has too few rows, or texts outside its run")
+}
+
 fn given(py: Python<'_>, found: Option<Texts>) -> PyResult<Joined<'_>> {
-    let found = found.ok_or_else(|| PyIndexError::new_err("a column has too few rows, or texts outside its run"))?;
+    let found = found.ok_or_else(no_such_row)?;
     Ok((found.content.into_pyarray(py), found.ends.into_pyarray(py)))
 }
 
@@ -72,6 +77,30 @@ pub(crate) fn joined_texts<'py>(
     let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
     let columns = columns.iter().map(GivenTexts::column).collect::<PyResult<Vec<_>>>()?;
     given(py, texts::joined(rows, &pieces, &columns))
+}
+
+/// What fields are made of.
+#[derive(FromPyObject)]
+pub(crate) enum GivenFields<'py> {
+    Floats(PyReadonlyArray1<'py, f64>),
+    Texts(GivenTexts<'py>),
+}
+
+/// So many rows of comma-separated values.
+#[pyfunction]
+pub(crate) fn comma_separated_rows<'py>(
+    py: Python<'py>,
+    rows: usize,
+    columns: Vec<GivenFields<'py>>,
+    line_end: &str,
+) -> PyResult<Bound<'py, PyArray1<u8>>> {
+    let columns = columns.iter().map(|column| match column {
+        GivenFields::Floats(values) => Ok(Column::Floats(values.as_slice()?)),
+        GivenFields::Texts(texts) => texts.column().map(Column::from),
+    });
+    let columns = columns.collect::<PyResult<Vec<_>>>()?;
+    let written = comma_separated::rows(rows, &columns, line_end.as_bytes());
+    Ok(written.ok_or_else(no_such_row)?.into_pyarray(py))
 }
 
 /// Display filters of connections, whose frames are rows of two.

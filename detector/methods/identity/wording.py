@@ -10,7 +10,9 @@ import numpy as np
 
 from detector.methods.identity.comparison import Comparison
 from detector.methods.identity.rewriters import REWRITER_FIGURES, named_rewriters
+from pepscope.captures.tables.texts import SlicedTexts, joined
 from pepscope.results.evidence.columns import Figure, Words, listed_values
+from pepscope.results.evidence.growing import Coded
 
 #: Fewer arrived segments than this in the common span are not compared at all: one agrees or differs by chance in what
 #: is counted from it (offsets, shifts), and from two on the likelihood ratio itself decides whether they are enough.
@@ -92,26 +94,29 @@ def partly_same(_: Mapping[str, Any]) -> Words:
 def same_segments(figures: Mapping[str, Any]) -> Words:
     """`same-packets` and `same-data`, with what rewrites packets on the way."""
     (summary,), (caveats,) = same_segments_of_many({name: (value,) for name, value in figures.items()})
-    return Words(summary, tuple(caveats))
+    return Words(summary, caveats)
 
 
-def same_segments_of_many(figures: Mapping[str, Any]) -> tuple[list[str], list[tuple[str, ...]]]:
+def same_segments_of_many(figures: Mapping[str, Any]) -> tuple[SlicedTexts, Coded[tuple[str, ...]]]:
     """The same of many connections, each figure a column."""
     leading = [listed_values(figures[f"leading_{what}_{rank}"]) for rank in range(_NAMED_FIELDS) for what in _LEADING]
-    counted = [listed_values(figures[name]) for name in _SEGMENTS if name in figures]
-    summaries, caveats = list[str](), list[tuple[str, ...]]()
-    for row, (keys, fields) in enumerate(
-        zip(listed_values(figures["rewriters"]), zip(*leading, strict=True), strict=True)
-    ):
-        segments = sum([counts[row] for counts in counted])
-        but = f" (on the way: {keys})" if keys else ""
-        summaries.append(
-            f"The segments that arrive are the segments that left: {_agreeing(fields)} agree over {segments:,} "
-            f"segments{but}."
-        )
-        rewriters = named_rewriters({name: figures[name][row] for name in REWRITER_FIGURES}) if keys else ()
-        caveats.append(tuple([each.caveat for each in rewriters]))
-    return summaries, caveats
+    fields, keys = Coded.of([*zip(*leading, strict=True)]), Coded.of(listed_values(figures["rewriters"]))
+    counted = [np.asarray(figures[name], np.int64) for name in _SEGMENTS if name in figures]
+    segments = Coded.of(np.sum([np.zeros(len(keys), np.int64), *counted], axis=0).tolist())
+    summaries = joined(
+        len(keys),
+        ["The segments that arrive are the segments that left: ", " agree over ", " segments", "."],
+        [
+            (fields.codes, [_agreeing(each) for each in fields.values]),
+            (segments.codes, [f"{count:,}" for count in segments.values]),
+            (keys.codes, [f" (on the way: {each})" if each else "" for each in keys.values]),
+        ],
+    )
+    lists = list[tuple[str, ...]]([()] * len(keys))
+    for row in np.flatnonzero(np.array([each != "" for each in keys.values], np.bool_)[keys.codes]).tolist():
+        rewriters = named_rewriters({name: figures[name][row] for name in REWRITER_FIGURES})
+        lists[row] = tuple([each.caveat for each in rewriters])
+    return summaries, Coded.of(lists)
 
 
 def other_segments(figures: Mapping[str, Any]) -> Words:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,10 +33,10 @@ from detector.one_capture.reasons.sentences import (
     reason,
     reasons,
 )
-from pepscope.captures.tables.texts import gathered
+from pepscope.captures.tables.texts import SlicedTexts, gathered
 from pepscope.results.distinct import distinct
 from pepscope.results.evidence.columns import EvidenceColumns, Form, Words, rounded
-from pepscope.results.evidence.growing import Repeated
+from pepscope.results.evidence.growing import Coded
 from pepscope.results.verdicts import Evidence, GroupSide
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _pool_words(numbers: Mapping[str, Any]) -> Words:
     return _words(PoolFigures(_SIDES[side], *values), Explanation(explanation))
 
 
-def _pool_sentences(numbers: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[tuple[str, ...]]]:
+def _pool_sentences(numbers: Mapping[str, Any]) -> tuple[SlicedTexts, Coded[tuple[str, ...]]]:
     side, *columns, explanation = [np.asarray(numbers[name]) for name in _POOL]
     figures = dict(zip(PoolFigures.__struct_fields__[1:], columns, strict=True))
     said = []
@@ -120,10 +120,8 @@ def _pool_sentences(numbers: Mapping[str, Any]) -> tuple[Sequence[str], Sequence
         rows = np.flatnonzero(side == code)
         texts = reasons(_SIDES[code], {name: column[rows] for name, column in figures.items()}, explanation[rows])
         said.append((rows, texts))
-    texts, exchanges = gathered(said, np.arange(len(explanation))), figures["exchanges"]
-    if exchanges.all():
-        return texts, Repeated(_CAVEATS, len(exchanges))
-    return texts, [_CAVEATS if each else () for each in exchanges.tolist()]
+    texts = gathered(said, np.arange(len(explanation)))
+    return texts, Coded((figures["exchanges"] != 0).astype(np.uint32), [(), _CAVEATS])
 
 
 def _words(figures: PoolFigures, explanation: Explanation) -> Words:

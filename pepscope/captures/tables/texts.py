@@ -13,6 +13,9 @@ from pepscope import _core
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 Slices: TypeAlias = tuple[npt.NDArray[np.uint8], Int64Array, Int64Array]
 
+#: The same as the core takes it.
+CoreTexts: TypeAlias = Slices | list[str] | Int64Array | tuple[npt.NDArray[np.uint32], list[str]]
+
 #: What texts are joined from: texts, whole numbers, or places in a list of texts.
 GivenTexts: TypeAlias = "SlicedTexts | list[str] | Int64Array | tuple[npt.NDArray[np.uint32], list[str]]"
 
@@ -31,6 +34,12 @@ class SlicedTexts(Sequence[str]):
         return cls(content, ends[:-1], ends[1:])
 
     @classmethod
+    def repeated(cls, text: str, count: int) -> SlicedTexts:
+        """One text in so many rows."""
+        content = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+        return cls(content, np.zeros(count, np.int64), np.full(count, len(content)))
+
+    @classmethod
     def of(cls, texts: Sequence[str]) -> SlicedTexts:
         """The texts, if they are not sliced yet."""
         return texts if isinstance(texts, SlicedTexts) else joined(len(texts), ["", ""], [list(texts)])
@@ -45,17 +54,17 @@ class SlicedTexts(Sequence[str]):
         """How many bytes each text has."""
         return np.asarray(self._ends - self._begins)
 
-    def at(self, rows: Int64Array) -> SlicedTexts:
+    def at(self, rows: npt.NDArray[np.integer]) -> SlicedTexts:
         """The texts of some rows."""
         return SlicedTexts(self._content, self._begins[rows], self._ends[rows])
 
-    def run(self) -> tuple[bytes, Int64Array]:
+    def run(self) -> tuple[npt.NDArray[np.uint8], Int64Array]:
         """The texts one behind the other, and where each ends."""
         begins, ends = self._begins, self._ends
         if len(begins) and not np.array_equal(begins[1:], ends[:-1]):
             return joined(len(self), ["", ""], [self]).run()
         first, last = (int(begins[0]), int(ends[-1])) if len(begins) else (0, 0)
-        return self._content[first:last].tobytes(), ends - first
+        return self._content[first:last], ends - first
 
     def __len__(self) -> int:
         return len(self._begins)
@@ -75,9 +84,34 @@ class SlicedTexts(Sequence[str]):
             yield content[begin:end].decode("utf-8", "surrogatepass")
 
 
+class KnownTexts(Sequence[str | None]):
+    """Texts of which some are not known: None, which are empty ones in `texts`."""
+
+    def __init__(self, texts: SlicedTexts, is_known: npt.NDArray[np.bool_]) -> None:
+        content, begins, ends = texts.slices
+        self.texts = SlicedTexts(content, begins, np.where(is_known, ends, begins))
+        self.is_known = is_known
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @overload
+    def __getitem__(self, row: int) -> str | None: ...
+    @overload
+    def __getitem__(self, row: slice) -> KnownTexts: ...
+    def __getitem__(self, row: int | slice) -> str | KnownTexts | None:
+        if isinstance(row, slice):
+            return KnownTexts(self.texts[row], self.is_known[row])
+        return self.texts[row] if self.is_known[row] else None
+
+    def __iter__(self) -> Iterator[str | None]:
+        for text, is_known in zip(self.texts, self.is_known.tolist(), strict=True):
+            yield text if is_known else None
+
+
 def joined(rows: int, pieces: list[str], columns: Sequence[GivenTexts]) -> SlicedTexts:
     """Of so many rows the first piece, then the row's text in the first column, the second piece and so on."""
-    return SlicedTexts.behind_each_other(*_core.joined_texts(rows, pieces, [_given(each) for each in columns]))
+    return SlicedTexts.behind_each_other(*_core.joined_texts(rows, pieces, [given_texts(each) for each in columns]))
 
 
 def gathered(parts: Sequence[tuple[Int64Array, SlicedTexts]], places: Int64Array) -> SlicedTexts:
@@ -108,9 +142,10 @@ def filters(clients: GivenTexts, servers: GivenTexts, transports: GivenTexts, fr
     """Display filters of connections between end points (`ip:port`, IPv6 in brackets); `frames` are rows of the first
     and the last frame of each: between them no other connection of the file has the same end points."""
     rows = len(clients[0]) if isinstance(clients, tuple) else len(clients)
-    found = _core.filter_texts(rows, _given(clients), _given(servers), _given(transports), frames)
+    found = _core.filter_texts(rows, given_texts(clients), given_texts(servers), given_texts(transports), frames)
     return SlicedTexts.behind_each_other(*found)
 
 
-def _given(column: GivenTexts) -> Slices | list[str] | Int64Array | tuple[npt.NDArray[np.uint32], list[str]]:
+def given_texts(column: GivenTexts) -> CoreTexts:
+    """A column as the core takes it."""
     return column.slices if isinstance(column, SlicedTexts) else column

@@ -1,17 +1,24 @@
-"""Tables as comma-separated values (RFC 4180), written column by column as pandas writes frames."""
+"""Tables as comma-separated values (RFC 4180), written as pandas writes frames."""
 
 from __future__ import annotations
 
-import csv
 import io
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any, TextIO
+from collections.abc import Iterable, Mapping
+from typing import IO, TYPE_CHECKING, TextIO
 
 import numpy as np
+import numpy.typing as npt
+
+from pepscope._core import comma_separated_rows
+from pepscope.captures.tables.texts import CoreTexts, KnownTexts, SlicedTexts, given_texts
+from pepscope.results.evidence.growing import Coded
 
 if TYPE_CHECKING:
     from pepscope.results.frames import Column
+
+
+_LAST_ASCII = 127
 
 
 def write_rows(stream: TextIO | IO[bytes], pieces: Iterable[Mapping[str, Column]]) -> None:
@@ -20,23 +27,32 @@ def write_rows(stream: TextIO | IO[bytes], pieces: Iterable[Mapping[str, Column]
     Texts are UTF-8 where the stream takes bytes. Raises OSError.
     """
     for number, columns in enumerate(pieces):
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator=os.linesep)
         if number == 0:
-            writer.writerow(columns)
-        writer.writerows(zip(*map(_fields, columns.values()), strict=True))
-        if isinstance(stream, io.TextIOBase):
-            stream.write(text.getvalue())
-        else:
-            stream.write(text.getvalue().encode())  # type: ignore[arg-type]
+            _write(stream, comma_separated_rows(1, [[name] for name in columns], os.linesep))
+        rows = len(next(iter(columns.values())))
+        _write(stream, comma_separated_rows(rows, [*map(_fields, columns.values())], os.linesep))
 
 
-def _fields(column: Column) -> Sequence[Any]:
-    """The values of a column; None for NaN in an array."""
-    if not isinstance(column, np.ndarray):
-        return column
-    values: list[Any] = column.tolist()
-    if column.dtype.kind == "f":
-        for place in np.flatnonzero(np.isnan(column)).tolist():
-            values[place] = None
-    return values
+def _write(stream: TextIO | IO[bytes], text: npt.NDArray[np.uint8]) -> None:
+    """Write what the core made; what is no Unicode (a path's surrogates) becomes a question mark."""
+    if not isinstance(stream, io.TextIOBase) and text.max(initial=0) <= _LAST_ASCII:
+        stream.write(text.data)  # type: ignore[arg-type]
+        return
+    content = text.tobytes().decode("utf-8", "surrogatepass").encode("utf-8", "replace")
+    stream.write(content.decode() if isinstance(stream, io.TextIOBase) else content)  # type: ignore[arg-type]
+
+
+def _fields(column: Column) -> CoreTexts | npt.NDArray[np.float64]:
+    """A column as the core takes it, with an empty text for what is missing."""
+    if isinstance(column, np.ndarray):
+        is_real = column.dtype.kind == "f"
+        return column.astype(np.float64, copy=False) if is_real else column.astype(np.int64, copy=False)
+    if isinstance(column, Coded):
+        return column.codes, [_field(value) for value in column.values]
+    if isinstance(column, KnownTexts):
+        return given_texts(column.texts)
+    return given_texts(column) if isinstance(column, SlicedTexts) else [_field(value) for value in column]
+
+
+def _field(value: object) -> str:
+    return "" if value is None else str(value)

@@ -2,49 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from pepscope.captures.tables.texts import SlicedTexts, gathered
 from pepscope.results.distinct import distinct
-from pepscope.results.encoding.pieces import PIECE_COLUMNS, piece_columns
+from pepscope.results.encoding.pieces import FigureTexts
 from pepscope.results.evidence.columns import Int64Array
+from pepscope.results.evidence.growing import Coded
 from pepscope.results.evidence.table import EvidenceTable
 
-#: The column that holds numbers, not texts.
-_STRENGTH = "strength"
+if TYPE_CHECKING:
+    from pepscope.results.frames import Column
 
 
-def evidence_pieces(evidence: EvidenceTable, rows: Int64Array) -> tuple[Int64Array, Mapping[str, npt.NDArray[Any]]]:
-    """How many pieces of evidence each connection of some rows has, and all of these in order as `PIECE_COLUMNS`."""
-    blocks = np.array([evidence.block_of(row) for row in rows.tolist()], np.int64)
-    begins, counts = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
-    made = [_pieces_of_nothing()]
+def evidence_columns(evidence: EvidenceTable, rows: Int64Array) -> tuple[Int64Array, Mapping[str, Column]]:
+    """How many pieces of evidence each connection of some rows has, and all of these in order as columns by name.
+
+    Figures are JSON text, caveats joined by `; `.
+    """
+    pieces = evidence.pieces(rows)
+    counts = np.bincount(pieces.owner, minlength=len(rows))
+    summaries, numbers, caveats = _texts(evidence, rows, pieces.owner, pieces.number)
+    return counts, {
+        "method": Coded.of([form.method for form in pieces.forms]).at(pieces.form),
+        "outcome": Coded.of([form.outcome.value for form in pieces.forms]).at(pieces.form),
+        "finding": Coded.of([str(form.finding) for form in pieces.forms]).at(pieces.form),
+        "strength": pieces.strength,
+        "summary": summaries,
+        "numbers": numbers,
+        "caveats": caveats,
+    }
+
+
+def _texts(
+    evidence: EvidenceTable, rows: Int64Array, owner: Int64Array, number: Int64Array
+) -> tuple[SlicedTexts, SlicedTexts, Coded[str]]:
+    """Summaries, figures and caveats of pieces of evidence, each of the connection in the row that is its `owner`."""
+    blocks, begins = evidence.blocks_of(rows), np.zeros(len(rows), np.int64)
+    figures = FigureTexts()
+    summaries: list[tuple[Int64Array, SlicedTexts]] = []
+    numbers: list[tuple[Int64Array, SlicedTexts]] = []
+    caveats: list[tuple[Int64Array, Coded[tuple[str, ...]]]] = []
     before = 0
     for block in distinct(blocks):
-        ends, pieces = _of_block(evidence, block)
+        ends, parts = evidence.parts(block, as_arrays=True)
         is_here = blocks == block
-        places = rows[is_here] - evidence.begin(block)
-        begins[is_here], counts[is_here] = before + ends[places], np.diff(ends)[places]
-        before += int(ends[-1])
-        made.append(pieces)
-    at = np.repeat(begins - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-    return counts, {name: np.concatenate([pieces[name] for pieces in made])[at] for name in PIECE_COLUMNS}
+        begins[is_here] = before + ends[rows[is_here] - evidence.begin(block)]
+        for part in parts:
+            said, misled = part.form.said(len(part.places), part.columns)
+            summaries.append((before + part.places, said))
+            caveats.append((before + part.places, misled))
+        count = int(ends[-1])
+        numbers.append((before + np.arange(count), figures.of(count, parts)))
+        before += count
+    at = begins[owner] + number
+    return gathered(summaries, at), gathered(numbers, at), _joined(caveats, before).at(at)
 
 
-def _of_block(evidence: EvidenceTable, block: int) -> tuple[Int64Array, dict[str, npt.NDArray[Any]]]:
-    """Where the pieces on each connection of a block begin, and where the last ones end; and all of its pieces."""
-    ends, parts = evidence.parts(block, as_arrays=True)
-    count = int(ends[-1])
-    pieces: dict[str, npt.NDArray[Any]] = {name: np.empty(count, object) for name in PIECE_COLUMNS}
-    pieces[_STRENGTH] = np.empty(count)
-    for places, form, strengths, columns in parts:
-        for name, values in zip(PIECE_COLUMNS, piece_columns(form, strengths, columns), strict=True):
-            pieces[name][places] = values
-    return ends, pieces
-
-
-def _pieces_of_nothing() -> dict[str, npt.NDArray[Any]]:
-    return {name: np.zeros(0, np.float64 if name == _STRENGTH else object) for name in PIECE_COLUMNS}
+def _joined(caveats: Sequence[tuple[Int64Array, Coded[tuple[str, ...]]]], count: int) -> Coded[str]:
+    """The caveats of so many pieces of evidence, given by their places."""
+    codes, texts = np.zeros(count, np.int64), list[str]()
+    for places, lists in caveats:
+        codes[places] = len(texts) + lists.codes.astype(np.int64)
+        texts += map("; ".join, lists.values)
+    return Coded.of(texts).at(codes)

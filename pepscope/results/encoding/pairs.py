@@ -239,11 +239,11 @@ class PairTexts:
         named = self._named(packets, ends)
         for part in parts:
             summaries, caveats = part.form.said(len(part.places), part.columns)
-            said.append((part.places, SlicedTexts.of(summaries)))
+            said.append((part.places, summaries))
             places = part.places.tolist() if named else []
             of_part = {at: named[place] for at, place in enumerate(places) if place in named}
             piece_shapes[part.places] = len(shapes)
-            shapes.append(self._pieces.shape(part, said[-1][1], caveats, of_part))
+            shapes.append(self._pieces.shape(part, summaries, caveats, of_part))
         items = np.asarray(table.columns.reason_item)[rows]
         leading = gathered(said, np.where(items == OWN, -1, ends[:-1] + items))
         head_shapes = np.zeros(len(rows), np.uint32)

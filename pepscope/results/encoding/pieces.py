@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from pepscope.results.encoding.templates import VALUE, Column, Layout, Template, as_columns
+from pepscope.captures.tables.texts import SlicedTexts
+from pepscope.results.encoding.templates import VALUE, Column, Layout, Template, as_columns, filled
 from pepscope.results.evidence.columns import Form
-from pepscope.results.evidence.growing import Repeated
+from pepscope.results.evidence.growing import Coded
 from pepscope.results.evidence.table import Part
 
 #: Members of a piece of evidence that name packets, where none were looked for.
@@ -36,23 +37,26 @@ def piece_documents(form: Form, strengths: Sequence[float], columns: Sequence[Se
     return [{**_piece(form, iter(each).__next__), **UNNAMED} for each in values]
 
 
-#: What `piece_columns` gives of pieces of evidence.
-PIECE_COLUMNS = ("method", "outcome", "finding", "strength", "summary", "numbers", "caveats")
+class FigureTexts:
+    """Makes the texts of figures of pieces of evidence: JSON without white space."""
 
+    def __init__(self) -> None:
+        self._templates: dict[tuple[str, ...], Template] = {}
 
-def piece_columns(
-    form: Form, strengths: Sequence[float], columns: Sequence[Sequence[Any]]
-) -> tuple[str | Sequence[Any], ...]:
-    """Pieces of evidence of one form as `PIECE_COLUMNS`, a text where all have the same: figures are JSON text, caveats
-    joined by `; `."""
-    count = len(strengths)
-    summaries, caveats = form.said(count, columns)
-    joined = {each: "; ".join(each) for each in {*map(tuple, caveats)}}
-    numbers = Template(dict.fromkeys(form.names, VALUE), Layout(None))
-    filled = numbers.filled(as_columns(form.figures(columns)), count)
-    texts = [each.decode("utf-8", "surrogatepass") for each in filled]
-    together = [joined[tuple(each)] for each in caveats]
-    return form.method, form.outcome.value, str(form.finding), strengths, [*summaries], texts, together
+    def of(self, count: int, parts: Sequence[Part]) -> SlicedTexts:
+        """The texts of so many pieces of evidence, by their places."""
+        order = np.zeros(count, np.uint32)
+        shapes: list[tuple[Template, list[Column]]] = []
+        for number, part in enumerate(parts):
+            order[part.places] = number
+            shapes.append((self._template(part.form.names), as_columns(part.form.figures(part.columns))))
+        text, ends = filled(order, np.arange(1, count + 1), shapes)
+        return SlicedTexts.behind_each_other(np.frombuffer(text, np.uint8), np.append(0, ends))
+
+    def _template(self, names: tuple[str, ...]) -> Template:
+        if names not in self._templates:
+            self._templates[names] = Template(dict.fromkeys(names, VALUE), Layout(None))
+        return self._templates[names]
 
 
 class PieceTexts:
@@ -66,16 +70,16 @@ class PieceTexts:
         self._unnamed = self.members(UNNAMED)
 
     def shape(
-        self, part: Part, summaries: Sequence[str], caveats: Sequence[Sequence[str]], named: Mapping[int, bytes]
+        self, part: Part, summaries: SlicedTexts, caveats: Coded[tuple[str, ...]], named: Mapping[int, bytes]
     ) -> tuple[Template, list[Column]]:
         """Pieces of evidence of one form as template and columns; `named` are `members` of those that name packets."""
         count = len(part.places)
         codes = np.zeros(count, np.uint32)
         codes[[*named]] = np.arange(1, len(named) + 1)
         members = codes, [self._unnamed, *named.values()]
-        lists = self._lists(caveats)
-        figures = as_columns([summaries, *part.form.figures(part.columns)])
-        return self._template(part.form), [np.asarray(part.strengths, np.float64), *figures, lists, members]
+        lists: Column = caveats.codes, [self._list(tuple(each)) for each in caveats.values]
+        figures = as_columns(part.form.figures(part.columns))
+        return self._template(part.form), [np.asarray(part.strengths, np.float64), summaries, *figures, lists, members]
 
     def _template(self, form: Form) -> Template:
         if id(form) not in self._templates:
@@ -83,13 +87,6 @@ class PieceTexts:
             pieces = Template(_piece(form, lambda: VALUE), self._layout, self._level, end=closing).pieces
             self._templates[id(form)] = form, Template.of_text(*pieces, b"")
         return self._templates[id(form)][1]
-
-    def _lists(self, caveats: Sequence[Sequence[str]]) -> Column:
-        """The lists of caveats of some pieces as text."""
-        if isinstance(caveats, Repeated):
-            return np.zeros(len(caveats), np.uint32), [self._list(tuple(caveats.value))]
-        texts = {each: self._list(each) for each in {*map(tuple, caveats)}}
-        return [texts[tuple(each)] for each in caveats]
 
     def _list(self, caveats: tuple[str, ...]) -> bytes:
         text = self._caveats.get(caveats)

@@ -14,6 +14,8 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from pepscope._core import row_codes
+from pepscope.captures.tables.texts import SlicedTexts
+from pepscope.results.evidence.growing import Coded
 from pepscope.results.verdicts import Evidence, FloatArray, Number, Outcome
 
 Int64Array = npt.NDArray[np.int64]
@@ -32,7 +34,7 @@ Wording = Callable[[Mapping[str, Any]], Words]
 
 
 #: Makes words of the figures of many connections, each figure a column: sentences, and the caveats of each.
-Sentences = Callable[[Mapping[str, Any]], tuple[Sequence[str], Sequence[Sequence[str]]]]
+Sentences = Callable[[Mapping[str, Any]], tuple[Sequence[str], Coded[tuple[str, ...]]]]
 
 
 class _Figures(Mapping[str, Any]):
@@ -44,24 +46,54 @@ class _Figures(Mapping[str, Any]):
         self._beside = beside
         self._listed: dict[str, Sequence[Any]] = {}
         self._row = 0
+        self.read: set[str] = set()
 
     def of(self, row: int) -> _Figures:
         """Itself, with the figures of this row."""
         self._row = row
         return self
 
+    def alike(self, name: str) -> Int64Array:
+        """A number for each row, equal only where the column has the same value."""
+        column = self._columns[name]
+        if isinstance(column, np.ndarray) and column.ndim == 1:
+            return column.astype(np.float64 if column.dtype.kind == "f" else np.int64, copy=False).view(np.int64)
+        return Coded.of([*map(repr, listed_values(column))]).codes.astype(np.int64)
+
     def __getitem__(self, name: str) -> Any:
         listed = self._listed.get(name)
         if listed is None:
             column = self._columns[name]
             listed = self._listed[name] = listed_values(column) if name in self._beside else listed_figures(column)
+        self.read.add(name)
         return listed[self._row]
 
     def __iter__(self) -> Iterator[str]:
+        self.read.update(self._columns)
         return iter(self._columns)
 
     def __len__(self) -> int:
         return len(self._columns)
+
+
+def _worded(wording: Wording, figures: _Figures, count: int) -> Coded[Words]:
+    """The words of so many connections, made once for equal figures, as far as the wording reads these: what it reads
+    next depends on nothing but what it has read."""
+    codes, words = np.zeros(count, np.uint32), list[Words]()
+    left = np.arange(count)
+    while len(left):
+        figures.read.clear()
+        wording(figures.of(int(left[0])))
+        read = {*figures.read}
+        alike, first = row_codes([np.zeros(len(left), np.int64), *(figures.alike(name)[left] for name in sorted(read))])
+        is_said = np.zeros(len(first), np.bool_)
+        for number, row in enumerate(left[first].tolist()):
+            figures.read.clear()
+            words.append(wording(figures.of(row)))
+            is_said[number] = figures.read <= read
+        codes[left] = len(words) - len(first) + alike
+        left = left[~is_said[alike]]
+    return Coded(codes, words)
 
 
 class Form(Struct, frozen=True):
@@ -108,17 +140,19 @@ class Form(Struct, frozen=True):
         own = int(self.has_own_sentences)
         return columns[own : own + len(self.names)]
 
-    def said(self, count: int, columns: Sequence[Sequence[Any]]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    def said(self, count: int, columns: Sequence[Sequence[Any]]) -> tuple[SlicedTexts, Coded[tuple[str, ...]]]:
         """The sentence and the caveats of each of so many connections, by what is kept of them."""
         wording = self.wording
         if wording is None:
-            return columns[0] if self.summary is None else [self.summary] * count, [self.caveats] * count
+            own = SlicedTexts.of(columns[0]) if self.summary is None else SlicedTexts.repeated(self.summary, count)
+            return own, Coded(np.zeros(count, np.uint32), [self.caveats])
         read = (*self.names, *self.beside)
         if self.sentences is not None:
-            return self.sentences(dict(zip(read, columns, strict=True)))
-        figures = _Figures(dict(zip(read, columns, strict=True)), self.beside)
-        words = [wording(figures.of(row)) for row in range(count)]
-        return [each.summary for each in words], [each.caveats for each in words]
+            said, caveats = self.sentences(dict(zip(read, columns, strict=True)))
+            return SlicedTexts.of(said), caveats
+        words = _worded(wording, _Figures(dict(zip(read, columns, strict=True)), self.beside), count)
+        summaries = SlicedTexts.of([each.summary for each in words.values])
+        return summaries.at(words.codes), Coded.of([each.caveats for each in words.values]).at(words.codes)
 
     def unworded(self, strength: float, numbers: Mapping[str, Number]) -> Evidence:
         """The piece of evidence on one connection with these figures, without what is said of it."""

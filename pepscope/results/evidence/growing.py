@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import accumulate, islice
 from typing import Generic, TypeVar, overload
 
@@ -34,6 +34,38 @@ class Repeated(Sequence[Value]):
         return self.value if isinstance(rows, int) else Repeated(self.value, len(rows))
 
 
+class Coded(Sequence[Value]):
+    """Values of which many rows have the same one: each row is a place in a list."""
+
+    def __init__(self, codes: npt.NDArray[np.uint32], values: Sequence[Value]) -> None:
+        self.codes = codes
+        self.values = values
+
+    @classmethod
+    def of(cls, values: Sequence[Value]) -> Coded[Value]:
+        """The values, of which each that occurs is listed once."""
+        code_of: dict[Value, int] = {}
+        codes = [code_of.setdefault(value, len(code_of)) for value in values]
+        return cls(np.asarray(codes, np.uint32), [*code_of])
+
+    def at(self, rows: npt.NDArray[np.integer]) -> Coded[Value]:
+        """The values of some rows."""
+        return Coded(self.codes[rows], self.values)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @overload
+    def __getitem__(self, row: int) -> Value: ...
+    @overload
+    def __getitem__(self, row: slice) -> Coded[Value]: ...
+    def __getitem__(self, row: int | slice) -> Value | Coded[Value]:
+        return Coded(self.codes[row], self.values) if isinstance(row, slice) else self.values[int(self.codes[row])]
+
+    def __iter__(self) -> Iterator[Value]:
+        return map(self.values.__getitem__, self.codes.tolist())
+
+
 class TextColumn:
     """Texts as one run of UTF-8: eight bytes a row beside the text, where a `str` of its own takes 57."""
 
@@ -57,7 +89,7 @@ class TextColumn:
         if isinstance(texts, SlicedTexts):
             content, ends = texts.run()
             self._ends.frombytes((ends + len(self._content)).tobytes())
-            self._content += content
+            self._content += content.data
             return
         together = "".join(texts)
         if together.isascii():
@@ -81,24 +113,11 @@ class TextColumn:
     def __getitem__(self, row: int) -> str:
         return self._content[self._ends[row] : self._ends[row + 1]].decode("utf-8", "surrogatepass")
 
-    def of(self, rows: npt.NDArray[np.int64]) -> list[str]:
-        """The texts of some rows, ascending."""
-        if not len(rows):
-            return []
-        ends = np.asarray(self._ends)
-        base = int(ends[rows[0]])
-        begins, stops = (ends[rows + more] - base for more in (0, 1))
-        content = self._content[base : base + int(stops[-1])]
-        if content.isascii():
-            text = content.decode()
-            return [text[begin:stop] for begin, stop in zip(begins.tolist(), stops.tolist(), strict=True)]
-        return [self[row] for row in rows.tolist()]
-
     def sliced(self, rows: npt.NDArray[np.int64]) -> SlicedTexts:
-        """The texts of some rows, ascending."""
+        """The texts of some rows."""
         ends = np.asarray(self._ends)
         begins, stops = ends[rows], ends[rows + 1]
-        first, last = (int(begins[0]), int(stops[-1])) if len(rows) else (0, 0)
+        first, last = (int(begins.min()), int(stops.max())) if len(rows) else (0, 0)
         content = np.frombuffer(self._content[first:last], np.uint8)
         return SlicedTexts(content, begins - first, stops - first)
 

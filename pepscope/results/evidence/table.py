@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
+from pepscope.captures.tables.texts import SlicedTexts, gathered
 from pepscope.results.distinct import distinct
 from pepscope.results.evidence.columns import EvidenceColumns, Form, Int64Array, columns_of, listed_figures
 from pepscope.results.evidence.growing import BytesColumn
@@ -152,8 +153,7 @@ class EvidenceTable:
 
     def unworded(self, rows: Int64Array, names: frozenset[str]) -> list[list[Evidence]]:
         """What was found on some connections, without sentences and caveats, and of figures those of these names."""
-        self._pack()
-        of_rows = np.searchsorted(np.asarray(self._packed_until), rows, side="right")
+        of_rows = self.blocks_of(rows)
         made: list[list[Evidence]] = [[] for _ in rows]
         for block in distinct(of_rows):
             number, added = self._as_added or (None, ())
@@ -180,32 +180,40 @@ class EvidenceTable:
         piece = self._ends[row] + place
         return self._forms[self._form[piece]].evidence(self._strength[piece], self._unpacked_with(row).kept_of(piece))
 
-    def summaries(self, rows: Int64Array, items: Int64Array) -> dict[int, str]:
-        """What one piece of evidence says on each connection of some rows: of each its place among the connection's."""
-        self._pack()
-        of_rows = np.searchsorted(np.asarray(self._packed_until), rows, side="right")
-        said: dict[int, str] = {}
-        for block in distinct(of_rows):
-            chosen = of_rows == block
+    def summaries(self, rows: Int64Array, items: Int64Array) -> SlicedTexts:
+        """What one piece of evidence says on each connection of some rows: of each its place among the connection's,
+        or a negative number where nothing is asked for, which is an empty text."""
+        of_rows, is_asked = self.blocks_of(rows), items >= 0
+        said: list[tuple[Int64Array, SlicedTexts]] = []
+        place_of = np.full(len(rows), -1)
+        before = 0
+        for block in distinct(of_rows[is_asked]):
+            asked = np.flatnonzero(is_asked & (of_rows == block))
             begin, (ends, parts) = self.begin(block), self.parts(block, as_arrays=True)
-            row_of = np.full(int(ends[-1]), -1)
-            row_of[ends[rows[chosen] - begin] + items[chosen]] = rows[chosen]
+            places = ends[rows[asked] - begin] + items[asked]
+            place_of[asked] = before + places
+            is_wanted = np.zeros(int(ends[-1]), np.bool_)
+            is_wanted[places] = True
             for part in parts:
-                own = row_of[part.places]
-                wanted = np.flatnonzero(own >= 0)
+                wanted = np.flatnonzero(is_wanted[part.places])
                 if len(wanted):
-                    is_all = len(wanted) == len(own)
+                    is_all = len(wanted) == len(part.places)
                     columns: Sequence[Any] = (
                         part.columns if is_all else [_chosen(each, wanted) for each in part.columns]
                     )
-                    sentences, _ = part.form.said(len(wanted), columns)
-                    said |= zip(own[wanted].tolist(), sentences, strict=True)
-        return said
+                    said.append((before + part.places[wanted], part.form.said(len(wanted), columns)[0]))
+            before += int(ends[-1])
+        return gathered(said, place_of)
 
     def block_of(self, row: int) -> int:
         """Which connections were packed together with that of a row."""
         self._pack()
         return bisect_right(self._packed_until, row)
+
+    def blocks_of(self, rows: Int64Array) -> Int64Array:
+        """`block_of` of some rows."""
+        self._pack()
+        return np.searchsorted(np.asarray(self._packed_until), rows, side="right")
 
     @property
     def blocks(self) -> int:

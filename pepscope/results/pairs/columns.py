@@ -12,7 +12,7 @@ from pepscope.captures.tables.texts import GivenTexts, SlicedTexts, joined
 from pepscope.results.evidence.columns import Int64Array
 from pepscope.results.evidence.growing import CodedColumn, Repeated, TextColumn
 from pepscope.results.evidence.table import EvidenceTable
-from pepscope.results.pairs.stretch import NO_STRETCH, StretchColumns, StretchRows, coverage
+from pepscope.results.pairs.stretch import NO_STRETCH, StretchColumns, StretchRows
 from pepscope.results.verdicts import FloatArray, Mechanism, VantageName, Verdict
 
 JUDGED = (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
@@ -113,14 +113,11 @@ class PairColumns(Struct, frozen=True):
     stretch: StretchColumns
     evidence: EvidenceTable
 
-    def reasons(self, rows: Sequence[int]) -> list[str]:
+    def reasons(self, rows: Sequence[int] | Int64Array) -> SlicedTexts:
         """Why these pairs have their verdicts."""
         chosen = np.asarray(rows, np.int64)
         items = np.asarray(self.reason_item, np.int64)[chosen]
-        leading = self.evidence.summaries(chosen[items != OWN], items[items != OWN])
-        ascending, which = np.unique(chosen, return_inverse=True)
-        made = [*self.reasons_with(ascending, [leading.get(row, "") for row in ascending.tolist()])]
-        return [made[place] for place in which.tolist()]
+        return self.reasons_with(chosen, self.evidence.summaries(chosen, items))
 
     def reason(self, row: int) -> str:
         """Why a pair has its verdict."""
@@ -132,13 +129,13 @@ class PairColumns(Struct, frozen=True):
         return self.reasons_with(np.array([row]), [leading])[0]
 
     def reasons_with(self, rows: Int64Array, leading: Sequence[str]) -> SlicedTexts:
-        """Why pairs in ascending rows have their verdicts; `leading` as in `reason_with`."""
+        """Why pairs in some rows have their verdicts; `leading` as in `reason_with`."""
         is_own = np.asarray(self.reason_item)[rows] == OWN
         is_decided = self.verdict.codes_of(rows) != self.verdict.code(Verdict.INCONCLUSIVE)
         covered = np.flatnonzero(~is_own & is_decided & (np.asarray(self.stretch.place)[rows] != NO_STRETCH))
-        covers = ["", *(coverage(self.stretch[row]) for row in rows[covered].tolist())]
-        of_cover = np.zeros(len(rows), np.uint32)
-        of_cover[covered] = np.arange(1, len(covers))
+        places, texts = self.stretch.coverages(rows[covered])
+        covers, of_cover = ["", *texts], np.zeros(len(rows), np.uint32)
+        of_cover[covered] = 1 + places
         first, text, covering = SlicedTexts.of(leading), self.own_text.sliced(rows), (of_cover, covers)
         # Where the reason is a text of its own, nothing leads.
         has_first, has_text, has_cover = first.lengths > 0, text.lengths > 0, np.asarray(covers)[of_cover] != ""

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
-from pepscope.results.evidence.columns import BoolArray, Int64Array
+from pepscope._core import row_codes
+from pepscope.results.evidence.columns import Int64Array
 from pepscope.results.verdicts import FloatArray, Stretch
 
 #: A near end that never answers sooner is some way off: above a host's own answering time (scheduling, interrupt
@@ -118,14 +120,21 @@ class StretchColumns:
         for seconds, more in zip(self._round_trips_s, other._round_trips_s, strict=True):
             seconds.extend(more)
 
-    def of(self, rows: Int64Array) -> list[list[Any]]:
-        """Columns of the stretches of some pairs, all of which have one, in the order of `STRETCH`."""
-        hops = (np.asarray(column)[rows] for column in self._hops)
-        times_s = (np.asarray(column)[rows] for column in self._round_trips_s)
-        client, server, between = (_known(column, column >= 0) for column in hops)
-        near_s, far_s, between_s = (_known(column, ~np.isnan(column)) for column in times_s)
-        is_one: list[Any] = (np.asarray(self.place)[rows] == ONE_PLACE).tolist()
-        return [is_one, client, server, near_s, far_s, between, between_s]
+    def of(self, rows: Int64Array) -> list[npt.NDArray[Any] | tuple[npt.NDArray[np.uint32], list[int | None]]]:
+        """Columns of the stretches of some pairs, all of which have one, in the order of `STRETCH`: of hops each a
+        place in a list, of times NaN for what is not known."""
+        client, server, between = (_coded(np.asarray(column)[rows]) for column in self._hops)
+        near_s, far_s, between_s = (np.asarray(column)[rows] for column in self._round_trips_s)
+        return [np.asarray(self.place)[rows] == ONE_PLACE, client, server, near_s, far_s, between, between_s]
+
+    def coverages(self, rows: Int64Array) -> tuple[npt.NDArray[np.uint32], list[str]]:
+        """`coverage` of the stretches of some pairs, each a place in a list; it is put into words once where it is the
+        same."""
+        hops = [np.asarray(column)[rows].astype(np.int64) for column in self._hops[:2]]
+        times_s = [np.asarray(column)[rows] for column in self._round_trips_s[:2]]
+        far_s = [np.where(seconds >= NEAR_ANSWER_S, seconds, math.nan) for seconds in times_s]
+        codes, first = row_codes([*hops, *far_s])
+        return codes.astype(np.uint32), [coverage(self[row]) for row in rows[first].tolist()]
 
     def _values(self, row: int) -> tuple[Any, ...]:
         client, server, between = [None if (value := hops[row]) < 0 else value for hops in self._hops]
@@ -136,12 +145,9 @@ class StretchColumns:
         return None if self.place[row] == NO_STRETCH else Stretch(*self._values(row))
 
 
-def _known(column: Int64Array | FloatArray, is_known: BoolArray) -> list[Any]:
-    """The values of a column; None where they are not known."""
-    values: list[Any] = column.tolist()
-    for place in np.flatnonzero(~is_known).tolist():
-        values[place] = None
-    return values
+def _coded(hops: npt.NDArray[np.int16]) -> tuple[npt.NDArray[np.uint32], list[int | None]]:
+    """Numbers of hops as places in a list; None where one is not known."""
+    return np.maximum(hops + 1, 0).astype(np.uint32), [None, *range(int(hops.max(initial=0)) + 1)]
 
 
 def coverage(stretch: Stretch | None) -> str:
