@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from detector.pair import Pair, Vantage
 from detector.streams.summaries import Summaries
 from pepscope import _core
@@ -32,7 +34,8 @@ def window_captured(vantage: Vantage, direction: Direction) -> bool:
 def windows_captured(summaries: Summaries, direction: Direction) -> BoolArray:
     """`window_captured` of many vantages."""
     missing = summaries.of_flow(direction, "missing_packets")
-    return (summaries.of_flow(direction, "packets") > 0) & (missing != _ALL) & (missing != _ACKNOWLEDGEMENTS)
+    has_packets = summaries.of_flow(direction, "packets") > 0
+    return np.asarray(has_packets & (missing != _ALL) & (missing != _ACKNOWLEDGEMENTS))
 
 
 _ALL, _ACKNOWLEDGEMENTS = map(MISSING_PACKETS.index, (MissingPackets.ALL, MissingPackets.PURE_ACKNOWLEDGEMENTS))
