@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
+import numpy as np
 from msgspec import Struct
 
 from detector.clocks.clock_relation import ClockRelation
@@ -17,10 +18,12 @@ from detector.clocks.relation import relate, relate_all
 from detector.clocks.relation_columns import ClockRelations
 from detector.other_transport.encrypted_legs import Guise
 from detector.pair import Pair
+from detector.streams.loaded import LoadedPairs, OnDemand
 from detector.streams.sides import Sides
 from detector.vantage.one_place import OnePlace
 from detector.vantage.watching import Watched
 from pepscope.captures.connections import Connection
+from pepscope.captures.packets import Int64Array
 from pepscope.results.evidence.columns import EvidenceColumns, columns_of
 from pepscope.results.finding import Finding
 from pepscope.results.verdicts import Evidence
@@ -64,21 +67,67 @@ class Observation(Struct, frozen=True, dict=True):
         vars(self)["kept_clock"] = clocks, row
 
 
+class LoadedObservations(OnDemand[Observation]):
+    """Pairs that were loaded together, of which the captures show nothing else that matters."""
+
+    def __init__(self, pairs: LoadedPairs) -> None:
+        self.pairs = pairs
+        self._clocks: ClockRelations | None = None
+        super().__init__(len(pairs))
+
+    def _make(self, row: int) -> Observation:
+        seen = Observation(self.pairs[row])
+        if self._clocks is not None:
+            seen.keep_clock(self._clocks, row)
+        return seen
+
+    def keep_clocks(self, clocks: ClockRelations) -> None:
+        """Have how the clocks of all are related."""
+        self._clocks = clocks
+        for row, seen in self.made.items():
+            seen.keep_clock(clocks, row)
+
+
 class Context(Struct, frozen=True, dict=True):
     """The connections that are examined together."""
 
     observations: Sequence[Observation]
     known_sides: Sides | None = None  # where they were made before
 
+    @property
+    def are_plain(self) -> bool:
+        """Whether all have both sides in TCP, not encrypted, and nothing else is known of them."""
+        return isinstance(self.observations, LoadedObservations)
+
+    @cached_property
+    def pairs(self) -> Sequence[Pair]:
+        """The pair of each."""
+        observations = self.observations
+        if isinstance(observations, LoadedObservations):
+            return observations.pairs
+        return [observation.pair for observation in observations]
+
+    @cached_property
+    def seen_once(self) -> Int64Array:
+        """Places of the connections that do not have both sides in TCP."""
+        seen_once = np.ones(len(self.observations), np.bool_)
+        seen_once[self.sides.rows] = False
+        return np.flatnonzero(seen_once)
+
     @cached_property
     def sides(self) -> Sides:
         """Those of which both ends were captured, with the summaries of both sides as columns."""
-        return self.known_sides or Sides.of([observation.pair for observation in self.observations])
+        return Sides.of(self.pairs) if self.known_sides is None else self.known_sides
 
     @cached_property
     def clocks(self) -> ClockRelations:
         """How the clocks of the two captures of each are related; computed when the first method asks, and known to the
         observations from then on."""
+        observations = self.observations
+        if isinstance(observations, LoadedObservations):
+            related = relate_all(observations.pairs, self.sides)
+            observations.keep_clocks(related)
+            return related
         unknown = [observation for observation in self.observations if not observation.has_clock]
         are_all = len(unknown) == len(self.observations)
         related = relate_all([observation.pair for observation in unknown], self.sides if are_all else None)
@@ -115,9 +164,20 @@ class Findings(Struct, frozen=True):
         return None
 
 
-def by_connection(examine: Callable[[Observation], Evidence | None]) -> Callable[[Context], Findings]:
-    """A method's function that examines each connection of a context by itself."""
-    return lambda context: Findings([examine(observation) for observation in context.observations])
+def by_connection(
+    examine: Callable[[Observation], Evidence | None], *, examines_plain: bool = True
+) -> Callable[[Context], Findings]:
+    """A method's function that examines each connection of a context by itself.
+
+    `examines_plain`: whether it finds anything on connections with both sides in TCP of which nothing else is known.
+    """
+
+    def examined(context: Context) -> Findings:
+        if context.are_plain and not examines_plain:
+            return Findings()
+        return Findings([examine(observation) for observation in context.observations])
+
+    return examined
 
 
 def compares_streams(observation: Observation) -> bool:
@@ -130,7 +190,8 @@ class Method(Struct, frozen=True):
 
     `name` stands in JSON and `title` on pages; several entries of the registry may be parts of one method and share
     both. `examine` is called for connections of which `applies` is true. A method that `reads_datagrams` is heard where
-    one end of a connection is a UDP flow even if it could not decide.
+    one end of a connection is a UDP flow even if it could not decide. Where it never applies to connections with both
+    sides in TCP of which nothing else is known (`Context.are_plain`), `applies_to_plain` spares asking for each.
     """
 
     name: str
@@ -139,6 +200,16 @@ class Method(Struct, frozen=True):
     examine: Callable[[Context], Findings]
     applies: Callable[[Observation], bool] = compares_streams
     reads_datagrams: bool = False
+    applies_to_plain: bool = True
+
+    def rows(self, observations: Sequence[Observation]) -> Sequence[int]:
+        """The connections to which it applies."""
+        if isinstance(observations, LoadedObservations):
+            if self.applies is compares_streams:
+                return range(len(observations))
+            if not self.applies_to_plain:
+                return ()
+        return [row for row, observation in enumerate(observations) if self.applies(observation)]
 
     def alone(self, observation: Observation) -> Evidence | None:
         """What it finds on one connection that is examined by itself."""

@@ -15,6 +15,7 @@ from detector.clocks.untimed import FEWEST_COUNTED, are_untimed
 from detector.pair import Pair
 from detector.streams.known import are_known
 from pepscope import _core
+from pepscope.captures.packets import PacketColumns
 from pepscope.results.verdicts import FloatArray
 
 #: Share of equal successive timestamps from which a capture's clock is taken to tick coarsely.
@@ -27,9 +28,14 @@ TICKING_PACKETS = 100_000
 def ticks_s(pairs: Sequence[Pair]) -> FloatArray:
     """The ticks of both captures of each pair together, 0 for a clock that ticks finely; infinite where all packets of
     one have the same time."""
-    ticks = np.zeros(len(pairs))
-    for side in (0, -1):
-        packets = [pair.vantages[side].packets for pair in pairs]
+    vantages = [pair.vantages for pair in pairs]
+    return ticks_of_sides_s(*([each[side].packets for each in vantages] for side in (0, -1)))
+
+
+def ticks_of_sides_s(*sides: Sequence[PacketColumns]) -> FloatArray:
+    """The ticks of captures together, each of which shows so many connections."""
+    ticks = np.zeros(len(sides[0]))
+    for packets in sides:
         steps, equal, least_ns = _core.timestamp_steps(packets, TICKING_PACKETS)
         has_none = (steps >= FEWEST_COUNTED) & (equal == steps)
         is_coarse = are_known(least_ns) & (equal / np.maximum(steps, 1) >= TICKING_SHARE)

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from detector.pair import Pair
 from detector.streams.curves import NEVER
+from detector.streams.loaded import packets_of
 from detector.streams.sides import Aligned, Sides
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
@@ -54,7 +55,7 @@ class FlowClouds(Struct, frozen=True):
 def clouds_of(pairs: Sequence[Pair], known_sides: Sides | None = None) -> list[dict[Direction, FlowClouds]]:
     """Times of the data and acknowledgements of each pair at both ends, by direction, where they can be compared."""
     sides = known_sides or Sides.of(pairs)
-    clouds: list[dict[Direction, FlowClouds]] = [{} for _ in pairs]
+    clouds: list[dict[Direction, FlowClouds]] = [{} for _ in range(len(pairs))]
     for direction in DIRECTIONS:
         aligned, began = sides.aligned(direction), sides.began(direction)
         chosen = np.flatnonzero(_can_be_compared(aligned, began))
@@ -63,8 +64,8 @@ def clouds_of(pairs: Sequence[Pair], known_sides: Sides | None = None) -> list[d
         places = chosen.tolist()
         found = _core.flow_times(
             [direction] * len(places),
-            [senders[place].packets for place in places],
-            [receivers[place].packets for place in places],
+            packets_of(senders, chosen),
+            packets_of(receivers, chosen),
             (-shift if direction is _UP else shift).tolist(),
             began[0][chosen].tolist(),
             began[1][chosen].tolist(),

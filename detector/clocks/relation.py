@@ -40,9 +40,10 @@ from detector.clocks.separation import DRIFT_STEPS, Separation
 from detector.clocks.set_clock import clock_was_set
 from detector.clocks.step_evidence import steps_contradicted
 from detector.clocks.steps import ClockPiece, as_piece, on_client_clock, stepped
-from detector.options import ClockMode
+from detector.options import ClockMode, DetectOptions
 from detector.pair import Pair
 from detector.streams.known import UNKNOWN
+from detector.streams.loaded import option_of
 from detector.streams.sides import Sides
 from pepscope import _core
 from pepscope.captures.packets import Direction, Int64Array
@@ -86,13 +87,17 @@ def relate_all(pairs: Sequence[Pair], sides: Sides | None = None) -> ClockRelati
     clouds = clouds_of(pairs, sides)
     relating = _Relating(pairs, clouds)
     alike: dict[tuple[ClockMode, float], list[int]] = defaultdict(list)
-    for row, pair in enumerate(pairs):
+    for row, (mode, limit) in enumerate(option_of(pairs, _mode_and_limit)):
         if clouds[row]:
-            mode = pair.options.clocks
-            alike[mode, pair.options.drift_limit_ppm * 1e-6 if mode is ClockMode.GENERAL else 0.0].append(row)
+            alike[mode, limit].append(row)
     for (mode, limit), rows in alike.items():
         relating.add(mode, limit, np.array(rows, np.int64))
     return relating.relations()
+
+
+def _mode_and_limit(options: DetectOptions) -> tuple[ClockMode, float]:
+    """In which mode clocks are related, and by how much they may drift then."""
+    return options.clocks, options.drift_limit_ppm * 1e-6 if options.clocks is ClockMode.GENERAL else 0.0
 
 
 def _unrelated(pair: Pair) -> ClockRelation:
@@ -195,7 +200,7 @@ class _Relating:
 
     def relations(self) -> ClockRelations:
         """All of them."""
-        modes = [pair.options.clocks for pair in self._pairs]
+        modes = option_of(self._pairs, lambda options: options.clocks)
         lines = [np.concatenate(column) for column in zip(_NO_LINES, *self._lines, strict=True)]
         order = np.argsort(lines[0], kind="stable")
         ordered = _core.ClockLineColumns(len(self._pairs), *(column[order] for column in lines))

@@ -119,12 +119,11 @@ def _judge_all(
     def judged(numbers: Sequence[int]) -> JudgedPart:
         part, before = JudgedPart(), bytes_read()
         for together in loaded_together(captures[0].path, paired, absence, numbers, order.packets_together):
-            loaded = together.connections
             table, rows, are_doubtful = judge_together(together, rivals)
-            places = numbers[len(part.pairs) : len(part.pairs) + len(loaded)]
+            places = numbers[len(part.pairs) : len(part.pairs) + len(together)]
             if naming is not None:
-                naming.add(loaded, table, rows, places)
-            members = Members.of([each.pair for each in loaded], are_doubtful, together.sides)
+                naming.add(together, table, rows, places)
+            members = Members.of(together.pairs, are_doubtful, together.sides)
             part.add(places, table, rows, members)
         part.bytes_read = bytes_read() - before
         return part
@@ -145,14 +144,10 @@ def _is_split(pair: Pair) -> bool | None:
 
 def _notes(captures: Sequence[Capture], paired: PairedCaptures, results: PairTable) -> tuple[str, ...]:
     """Warnings about how the two captures relate to each other: one sentence each."""
-    places = range(len(results))
-    if results and paired.has_both and not any(map(results.is_seen_twice, places)):
+    if results and paired.has_both and not any(map(results.is_seen_twice, range(len(results)))):
         return (nothing_in_common(captures),)
-    both = [at_one for at_one in map(results.at_one_place, places) if at_one is not None]
-    one = sum(both)
+    one, both = results.counts_at_one_place()
     if not one:
         return ()
     names = " and ".join(capture.path for capture in captures)
-    return (
-        f"{names} were taken at one place by {one:,} of {len(both):,} connections: these were judged as in one capture",
-    )
+    return (f"{names} were taken at one place by {one:,} of {both:,} connections: these were judged as in one capture",)

@@ -64,10 +64,8 @@ def with_group_verdicts(results: Sequence[PairResult], groups: Sequence[GroupRes
         if group.verdict is Verdict.INCONCLUSIVE or len(group.pairs) < 2:
             continue
         what = f"Its group (port {group.port}, clients in {group.network}) is {group.verdict.value}."
-        verdicts = completed.verdicts(np.array(group.pairs, np.int64))
-        for place, verdict in zip(group.pairs, verdicts, strict=True):
-            if verdict is Verdict.INCONCLUSIVE:
-                completed.add_remark(place, what)
+        places = np.array(group.pairs, np.int64)
+        completed.add_remarks(places[completed.are(Verdict.INCONCLUSIVE, places)], what)
     return completed
 
 
@@ -95,7 +93,7 @@ def _judge_group(key: GroupKey, group: Group, two_captures: bool, least_probabil
 
 def _at_one_place(group: Group) -> bool:
     """Whether some connection has no path between its captures, so that the split point may be beyond them."""
-    return any(group.results.at_one_place(place) for place in group.places.tolist())
+    return any(map(group.results.at_one_place, group.places.tolist()))
 
 
 def _weigh(group: Group, least_probability: float) -> tuple[Judgement, tuple[Evidence, ...]]:

@@ -62,10 +62,13 @@ class Members(Struct, frozen=True):
             first, last = (Summaries([pair.vantages[side] for pair in pairs]) for side in (0, -1))
         started, ports = first.numbers("first_time_ns"), last.numbers("server_port").tolist()
         clients, servers = ([*map(address_of, ends)] for ends in last.end_points())
-        keys = [_key(_side(pair), _network(one), port) for pair, one, port in zip(pairs, clients, ports, strict=True)]
+        seen_at = [GroupSide.BOTH] * len(pairs) if len(sides) == len(pairs) else [_side(pair) for pair in pairs]
+        keys = [_key(side, _network(one), port) for side, one, port in zip(seen_at, clients, ports, strict=True)]
         near, hidden = np.full(len(pairs), UNKNOWN), np.full(len(pairs), UNKNOWN)
-        at_client = np.array([pair.client_side is not None for pair in pairs], np.bool_)
-        at_server = np.array([pair.server_side is not None for pair in pairs], np.bool_)
+        at_client, at_server = np.zeros(len(pairs), np.bool_), np.zeros(len(pairs), np.bool_)
+        at_client[sides.rows] = at_server[sides.rows] = True
+        for row in np.flatnonzero(~at_client).tolist():
+            at_client[row], at_server[row] = pairs[row].client_side is not None, pairs[row].server_side is not None
         # Of one capture first and last are one.
         from_client, from_server = (
             _handshakes_ns(first, "handshake_syn_ack_ns"),

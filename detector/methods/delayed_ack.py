@@ -22,6 +22,7 @@ from detector.clocks.untimed import are_untimed
 from detector.method import Context, Findings, Method
 from detector.pair import Pair, Vantage
 from detector.streams.known import are_known
+from detector.streams.loaded import option_of, packets_of
 from detector.streams.summaries import Summaries
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
@@ -90,17 +91,21 @@ def _weight(item: Evidence) -> tuple[bool, float]:
 
 def _held(context: Context) -> list[tuple[int, _Held]]:
     """The delays that are known, each with the place of its connection; of one connection that up stands first."""
-    pairs = [observation.pair for observation in context.observations]
+    delays_s = option_of(context.pairs, lambda options: options.ack_delay_s)
     given = [
-        (row, _Held(direction, pair.options.ack_delay_s, given=True))
-        for row, pair in enumerate(pairs)
-        if pair.options.ack_delay_s is not None
+        (row, _Held(direction, delay_s, given=True))
+        for row, delay_s in enumerate(delays_s)
+        if delay_s is not None
         for direction in DIRECTIONS
     ]
-    unasked = np.array([pair.options.ack_delay_s is None for pair in pairs], np.bool_)
+    unasked = np.array([delay_s is None for delay_s in delays_s], np.bool_)
     rows, ways = np.nonzero((_data_packets(context) > 0) & unasked[:, None])
     asked = list(zip(rows.tolist(), [DIRECTIONS[way] for way in ways.tolist()], strict=True))
-    packets = [receiver.packets for row, way in asked if (receiver := pairs[row].receiver(way)) is not None]
+    if context.are_plain:
+        of_receivers = packets_of(context.sides.servers), packets_of(context.sides.clients)
+        packets = [of_receivers[way][row] for row, way in asked]
+    else:
+        packets = [receiver.packets for row, way in asked if (receiver := context.pairs[row].receiver(way)) is not None]
     counts, least_ns = _core.ack_delays([way for _, way in asked], packets)
     needed_s = np.where(counts >= BULK_ACKS, BULK_DELAY_S, DELAYED_ACK_LIMIT_S)
     is_held = are_known(least_ns) & (counts >= LEAST_ACKS) & (least_ns / 1e9 > needed_s)
@@ -112,15 +117,14 @@ def _held(context: Context) -> list[tuple[int, _Held]]:
 
 def _data_packets(context: Context) -> Int64Array:
     """Data packets up and down (columns) that the captures at the receivers of connections (rows) hold."""
-    sides, observations = context.sides, context.observations
-    counts, seen_once = np.zeros((len(observations), 2), np.int64), np.ones(len(observations), np.bool_)
-    seen_once[sides.rows] = False
+    sides, pairs = context.sides, context.pairs
+    counts = np.zeros((len(pairs), 2), np.int64)
     for direction in DIRECTIONS:
         counts[sides.rows, direction] = sides.receiver(direction).of_flow(direction, "data_packets")
         alone = [
             (row, receiver)
-            for row in np.flatnonzero(seen_once).tolist()
-            if (receiver := observations[row].pair.receiver(direction)) is not None
+            for row in context.seen_once.tolist()
+            if (receiver := pairs[row].receiver(direction)) is not None
         ]
         received = Summaries([receiver for _, receiver in alone]).of_flow(direction, "data_packets")
         counts[[row for row, _ in alone], direction] = received

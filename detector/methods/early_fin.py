@@ -20,6 +20,7 @@ from detector.clocks.relation_columns import ClockRelations
 from detector.method import Context, Findings, Method
 from detector.pair import Pair
 from detector.streams.known import are_known
+from detector.streams.loaded import packets_of
 from pepscope import _core
 from pepscope.captures.packets import Direction
 from pepscope.results.evidence.columns import BoolArray, Figure, Words, evidence_where
@@ -113,9 +114,7 @@ def _leads_s(context: Context) -> FloatArray:
     places = np.flatnonzero(is_related[sides.rows])
     both = sides.rows[places]
     rows: list[int] = both.tolist()
-    ends = tuple(
-        _core.fins([side[place].packets for place in places.tolist()]) for side in (sides.clients, sides.servers)
-    )
+    ends = tuple(_core.fins(packets_of(side, places)) for side in (sides.clients, sides.servers))
     for direction in _DIRECTIONS:
         (sent_count, sent_ns), (arrived_count, arrived_ns) = (
             (counts[direction], firsts[direction]) for counts, firsts in (ends if direction is _UP else ends[::-1])

@@ -18,6 +18,8 @@ class OneVantagePointFinding(Finding):
 
 def examine(context: Context) -> Findings:
     """The finding that both captures of a connection were taken at one place, and why."""
+    if context.are_plain:
+        return Findings()
     places = {row: each.place for row, each in enumerate(context.observations) if each.place is not None}
     return Findings.of_rows(len(context.observations), {row: _found(place) for row, place in places.items()}, ())
 

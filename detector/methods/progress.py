@@ -22,6 +22,7 @@ from detector.clocks.relation_columns import ClockRelations, LargerFlows
 from detector.method import Context, Findings, Method
 from detector.pair import Vantage
 from detector.streams.known import UNKNOWN, are_known
+from detector.streams.loaded import packets_of
 from detector.streams.sides import Sides
 from detector.streams.window_course import window_course, windows_captured
 from pepscope import _core
@@ -277,11 +278,11 @@ class _Leads(Struct, frozen=True):
         clocks, sides, is_up = context.clocks.at(flows.rows), context.sides.at(flows.rows), flows.is_up
         are_captured, are_in_bytes = _windows_shown(sides, is_up)
         shifts = np.where(is_up, -sides.aligned(Direction.UP).shift_bytes, sides.aligned(Direction.DOWN).shift_bytes)
-        ends = list(zip(sides.clients, sides.servers, is_up.tolist(), strict=True))
-        senders = [client.packets if up else server.packets for client, server, up in ends]
+        ends = list(zip(packets_of(sides.clients), packets_of(sides.servers), is_up.tolist(), strict=True))
+        senders = [client if up else server for client, server, up in ends]
         found = _core.sender_leads(
             flows.times,
-            [server.packets if up else client.packets for client, server, up in ends],
+            [server if up else client for client, server, up in ends],
             [
                 packets if is_known else None
                 for packets, is_known in zip(senders, (are_captured & are_in_bytes).tolist(), strict=True)
@@ -293,14 +294,17 @@ class _Leads(Struct, frozen=True):
             (FIXED_BUFFERS_BYTES, SEGMENT_BYTES, SEND_BUFFER_WINDOWS * SEGMENT_BLOCK_BYTES),
         )
         long = np.flatnonzero(found["total_bytes"] >= LEAST_BYTES)
-        kept = [ends[place] for place in long.tolist()]
         return cls(
             flows.rows[long],
             flows.at(long),
             {name: column[long] for name, column in found.items()},
             [
-                _is_held_back(client if up else server, _DOWN if up else _UP) if is_captured else None
-                for (client, server, up), is_captured in zip(kept, are_captured[long].tolist(), strict=True)
+                _is_held_back((sides.clients if up else sides.servers)[place], _DOWN if up else _UP)
+                if is_captured
+                else None
+                for place, up, is_captured in zip(
+                    long.tolist(), is_up[long].tolist(), are_captured[long].tolist(), strict=True
+                )
             ],
             _least_holds_s(sides, is_up, clocks)[long],
         )

@@ -66,7 +66,7 @@ _TOO_SHORT = Words("Too little data to fill a receive buffer.")
 
 def examine(context: Context) -> Findings:
     """Compare the receive window that the sender saw with the one that the receiver advertised."""
-    pairs = [observation.pair for observation in context.observations]
+    pairs = context.pairs
     are_short = _are_short(context)
     evidence = {row: _examined(pairs[row]) for row in np.flatnonzero(~are_short).tolist()}
     short = evidence_where(are_short, NAME, ReceiveWindowFinding.TOO_SHORT, (), _TOO_SHORT)
@@ -80,10 +80,8 @@ def _are_short(context: Context) -> BoolArray:
     # The larger one at the client's side; its sender has seen all of it.
     sent = np.where(up > down, up, sides.server.of_flow(Direction.DOWN, "stream_bytes"))
     are_short[sides.rows] = sent < SHORTEST_STREAM_BYTES
-    alone = np.ones(len(are_short), np.bool_)
-    alone[sides.rows] = False
-    for row in np.flatnonzero(alone).tolist():
-        are_short[row] = _is_short(context.observations[row].pair)
+    for row in context.seen_once.tolist():
+        are_short[row] = _is_short(context.pairs[row])
     return are_short
 
 

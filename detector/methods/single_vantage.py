@@ -42,8 +42,9 @@ def examine(context: Context) -> Findings:
 
     The numbers of `hints-of-split` name the hints.
     """
-    pairs = [observation.pair for observation in context.observations]
-    vantages = np.array([len(pair.vantages) for pair in pairs], np.int64)
+    pairs, vantages = context.pairs, np.full(len(context.observations), 2)
+    for row in context.seen_once.tolist():
+        vantages[row] = len(pairs[row].vantages)
     columns = [
         *evidence_where(vantages > 1, NAME, SingleVantageFinding.BOTH_ENDS_CAPTURED, (), _BOTH_CAPTURED),
         *evidence_where(vantages < 1, NAME, SingleVantageFinding.BOTH_ENDS_CAPTURED, (), _NOT_CAPTURED),

@@ -39,9 +39,9 @@ _NOT_ABORTED = Words("Neither end aborted this connection in the middle of a tra
 
 def examine(context: Context) -> Findings:
     """Compare how far the sender was acknowledged with how far an aborting receiver came."""
-    pairs = [observation.pair for observation in context.observations]
-    sides, lack_one = context.sides, np.ones(len(pairs), np.bool_)
-    lack_one[sides.rows] = False
+    pairs, sides = context.pairs, context.sides
+    lack_one = np.zeros(len(pairs), np.bool_)
+    lack_one[context.seen_once] = True
     resets = _resets(sides)
     evidence = {
         row: found

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from detector.pair import StreamAlignment, Vantage
+from detector.streams.loaded import payload_of
 from detector.streams.payload_fingerprints import DISTINCT_BYTES, MOST_FINGERPRINTS, SKETCH_SIZE, voted_shifts
 from detector.streams.sides import Aligned, Sides
 from pepscope import _core
@@ -83,7 +84,7 @@ def align_all(sides: Sides) -> tuple[list[dict[Direction, StreamAlignment]], tup
 
 
 def _align_direction(sides: Sides, direction: Direction) -> tuple[list[StreamAlignment], Aligned]:
-    left, right = ([each.payload[direction] for each in side] for side in (sides.clients, sides.servers))
+    left, right = (payload_of(side, direction) for side in (sides.clients, sides.servers))
     compared, agreed = _core.compare_payloads(left, right, COMPARED_PIECES, OVERLAP_BYTES)
     matched, shift_bytes = agreed / np.maximum(compared, 1), np.zeros(len(sides), np.int64)
     is_settled = np.logical_and(*sides.began(direction)) & ((compared == 0) | (matched > NEARLY_ALL))

@@ -20,6 +20,7 @@ from detector.pairing.matching import Matcher
 from detector.pairing.same_request import another_answer, same_request
 from detector.pairing.server_index import ServerIndex
 from detector.streams.curves import is_clock_set_back, without_backward_steps
+from detector.streams.loaded import LoadedPairs
 from detector.streams.sides import Sides
 from detector.vantage.capture_sides import (
     client_nearness,
@@ -93,11 +94,11 @@ class PairedCaptures:
             confidence = min(confidence * logistic(match.margin), RIVALLED)
         return Pair(client_side, server_side, alignment, confidence, self._options, pairing_ground=str(match.ground))
 
-    def pairs(self, matches: Sequence[Match]) -> list[Pair]:
+    def pairs(self, matches: Sequence[Match]) -> Sequence[Pair]:
         """Load many pairs, those of two connections that lie over each other as they are together."""
         return self.with_sides(matches)[0]
 
-    def with_sides(self, matches: Sequence[Match]) -> tuple[list[Pair], Sides]:
+    def with_sides(self, matches: Sequence[Match]) -> tuple[Sequence[Pair], Sides]:
         """The same with both sides of those that have two."""
         first, second = self._first, self._second
         plain = [
@@ -111,29 +112,29 @@ class PairedCaptures:
         if len(plain) < 2 or not isinstance(first, Capture) or not isinstance(second, Capture):
             pairs = [self.pair(match) for match in matches]
             return pairs, Sides.of(pairs)
-        pairs, sides = self._together(first, second, [matches[place] for place in plain])
-        if len(plain) < len(matches):
-            made = dict(zip(plain, pairs, strict=True))
-            pairs = [made[place] if place in made else self.pair(match) for place, match in enumerate(matches)]
-            sides = Sides.of(pairs)
-        return pairs, sides
+        loaded, sides = self._together(first, second, [matches[place] for place in plain])
+        if len(plain) == len(matches):
+            return loaded, sides
+        made = dict(zip(plain, loaded, strict=True))
+        pairs = [made[place] if place in made else self.pair(match) for place, match in enumerate(matches)]
+        return pairs, Sides.of(pairs)
 
-    def _together(self, first: Capture, second: Capture, matches: Sequence[Match]) -> tuple[list[Pair], Sides]:
+    def _together(self, first: Capture, second: Capture, matches: Sequence[Match]) -> tuple[LoadedPairs, Sides]:
         ones = load_vantages(first, [match.first for match in matches if match.first is not None])
         twos = load_vantages(second, [match.second for match in matches if match.second is not None])
         sides = self._sides(Sides.of_vantages(ones, twos))
         alignments, columns = align_all(sides)
-        pairs = [
-            Pair(
-                client,
-                server,
-                alignment,
-                self._confidence(match, client, server, alignment),
-                self._options,
-                pairing_ground=str(match.ground),
-            )
-            for match, client, server, alignment in zip(matches, sides.clients, sides.servers, alignments, strict=True)
+        confidence = [
+            self._confidence(match, sides, row, alignment)
+            for row, (match, alignment) in enumerate(zip(matches, alignments, strict=True))
         ]
+        grounds = [match.ground.value for match in matches]
+
+        def pair(row: int) -> Pair:
+            client, server, ground = sides.clients[row], sides.servers[row], grounds[row]
+            return Pair(client, server, alignments[row], confidence[row], self._options, pairing_ground=ground)
+
+        pairs = LoadedPairs(pair, self._options, np.array(confidence), grounds)
         return pairs, sides.with_pairs(pairs, columns)
 
     def _sides(self, loaded: Sides) -> Sides:
@@ -163,12 +164,13 @@ class PairedCaptures:
         return nearer
 
     def _confidence(
-        self, match: Match, client: Vantage, server: Vantage, alignment: Mapping[Direction, StreamAlignment]
+        self, match: Match, sides: Sides, row: int, alignment: Mapping[Direction, StreamAlignment]
     ) -> float:
         """How sure a match is; equal alignments are judged once, where nothing else is asked."""
         key: tuple[Ground | StreamAlignment, ...] = (match.ground, *alignment.values())
         confidence = self._confidences.get(key)
         if confidence is None:
+            client, server = sides.clients[row], sides.servers[row]
             known = _Transfers(client, server, same_transfers=self._options.same_transfers)
             confidence = pairing_confidence(match.ground, alignment.values(), known)
             if not known.was_asked and len(self._confidences) < _REMEMBERED:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
 
-from detector.pair import LoadedVantage, Vantage
 from detector.streams.curves import DOUBTED_STEP_NS, is_clock_set_back, without_backward_steps
+from detector.streams.loaded import LoadedVantages
 from detector.vantage.not_captured import without_blanked
 from pepscope.captures.capture import Capture
 from pepscope.captures.connections import Connection
@@ -28,16 +27,18 @@ class _Rows:
         return self._capture.connections[self.numbers[row]]
 
 
-def load_vantages(capture: Capture, numbers: Sequence[int]) -> list[Vantage]:
+def load_vantages(capture: Capture, numbers: Sequence[int]) -> LoadedVantages:
     """These connections as the capture shows them."""
     table = _Rows(capture, numbers)
-    path, nothing = capture.path, cast("Any", None)
-    made: list[Vantage] = []
-    for row, (recorded, up, down, falls, is_blanked) in enumerate(capture.load(numbers, DOUBTED_STEP_NS)):
-        packets = without_backward_steps(recorded) if falls else recorded
-        was_set_back = falls and (packets is not recorded or is_clock_set_back(recorded))
-        payload = {_UP: up, _DOWN: down}
+    loaded = capture.load(numbers, DOUBTED_STEP_NS)
+    packets = [each[0] for each in loaded]
+    up, down = [each[1] for each in loaded], [each[2] for each in loaded]
+    set_back = list[int]()
+    for row, (recorded, _, _, falls, is_blanked) in enumerate(loaded):
+        if falls:
+            packets[row] = without_backward_steps(recorded)
+            if packets[row] is not recorded or is_clock_set_back(recorded):
+                set_back.append(row)
         if is_blanked:
-            payload = {way: without_blanked(sample) for way, sample in payload.items()}
-        made.append(LoadedVantage(path, nothing, packets, payload, was_set_back, table, row))
-    return made
+            up[row], down[row] = without_blanked(up[row]), without_blanked(down[row])
+    return LoadedVantages(capture.path, table, packets, {_UP: up, _DOWN: down}, frozenset(set_back))

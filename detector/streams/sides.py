@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from detector.pair import Pair, StreamAlignment, Vantage
 from detector.streams.known import UNKNOWN
+from detector.streams.loaded import some_pairs, some_vantages
 from detector.streams.summaries import Summaries
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array
@@ -53,9 +54,12 @@ class Sides(Struct, frozen=True, dict=True):
         """Those of the pairs in some of `rows`, ascending."""
         if len(rows) == len(self):
             return self
-        places: list[int] = np.searchsorted(self.rows, rows).tolist()
-        clients, servers = ([side[place] for place in places] for side in (self.clients, self.servers))
-        return Sides(rows, [self.pairs[place] for place in places], clients, servers)
+        places = np.searchsorted(self.rows, rows)
+        clients, servers = (some_vantages(side, places) for side in (self.clients, self.servers))
+        some = Sides(rows, some_pairs(self.pairs, places), clients, servers)
+        if "_aligned" in vars(self):
+            vars(some)["_aligned"] = tuple([aligned.at(places) for aligned in self._aligned])
+        return some
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -101,6 +105,11 @@ class Aligned(NamedTuple):
     shift_bytes: Int64Array
     compared: Int64Array
     matched: FloatArray
+
+    def at(self, places: Int64Array) -> Aligned:
+        """Those of some of the connections."""
+        is_known, shift_bytes, compared, matched = self
+        return Aligned(is_known[places], shift_bytes[places], compared[places], matched[places])
 
     @classmethod
     def of(cls, alignments: Sequence[StreamAlignment | None]) -> Aligned:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from detector.pair import SummaryTable, Vantage, rows_of
 from detector.streams.known import UNKNOWN
+from detector.streams.loaded import LoadedVantages
 from pepscope.captures.connections import MISSING_PACKETS, Connection, FlowSummary, MissingPackets
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array
@@ -34,6 +35,13 @@ class Summaries:
         self._tables: list[tuple[SummaryTable, Int64Array, Int64Array]] = []  # each with places, and rows of the table
         self._objects: list[tuple[int, Vantage]] = []
         self._whole: SummaryTable | None = None  # where the vantages are all the rows of one table, in order
+        self._made: dict[str, npt.NDArray[Any]] = {}
+        if isinstance(vantages, LoadedVantages):
+            if vantages.rows is None:
+                self._whole = vantages.table
+            else:
+                self._tables = [(vantages.table, np.arange(self._count), vantages.rows)]
+            return
         tables, rows = rows_of(vantages)
         known = {id(table): table for table in set(tables)}
         of_place = np.fromiter(map(id, tables), np.int64, self._count) if len(known) > 1 else None
@@ -45,7 +53,6 @@ class Summaries:
             self._tables.append((table, places, rows[places]))
             if len(table.numbers) == self._count and np.array_equal(rows, places):
                 self._whole = table
-        self._made: dict[str, npt.NDArray[Any]] = {}
 
     def __len__(self) -> int:
         return self._count

@@ -14,6 +14,7 @@ import numpy as np
 
 from detector.pair import Pair
 from detector.streams.known import UNKNOWN, are_known, least_known, seconds
+from detector.streams.loaded import option_of, packets_of
 from detector.streams.sides import Sides
 from detector.streams.summaries import Summaries
 from detector.vantage.capture_sides import INITIAL_HOP_LIMITS
@@ -36,20 +37,20 @@ def stretches_of(
         return StretchRows.unknown(len(pairs))
     rows, near, far = sides.rows, sides.client, sides.server
     # The most frequent one counts: a middlebox that answers handshakes in a host's stead uses its own.
-    at_client = _core.hop_limits([each.packets for each in sides.clients])
-    at_server = _core.hop_limits([each.packets for each in sides.servers])
+    at_client = _core.hop_limits(packets_of(sides.clients))
+    at_server = _core.hop_limits(packets_of(sides.servers))
     same_handshake = _same_handshake(near, far)
     answered_near, answered_far = (side.numbers("handshake_syn_ack_ns") for side in (near, far))
     between_ns = _difference(answered_near, answered_far, same_handshake)
     # Acknowledgements held back on purpose (Method 3) lengthen every answer of the receiver.
-    held = np.array([pairs[row].options.ack_delay_s is not None for row in rows.tolist()], np.bool_)
+    held = np.array(option_of(pairs, lambda options: options.ack_delay_s is not None), np.bool_)[rows]
     beyond_client_ns = least_known(
         near.numbers("handshake_ack_ns"), near.of_flow(Direction.DOWN, "round_trip_time_min_ns")
     )
     beyond_server_ns = least_known(answered_far, far.of_flow(Direction.UP, "round_trip_time_min_ns"))
     hops_between = _difference(at_client[Direction.UP], at_server[Direction.UP], same_handshake)
     found = StretchRows.unknown(len(pairs))
-    found.place[rows] = [APART if places[row] is None else ONE_PLACE for row in rows.tolist()]
+    found.place[rows] = np.array([APART if place is None else ONE_PLACE for place in places])[rows]
     found.client_hops_beyond[rows] = _hops(at_client[Direction.UP])
     found.server_hops_beyond[rows] = _hops(at_server[Direction.DOWN])
     found.client_round_trip_beyond_s[rows] = seconds(np.where(held, UNKNOWN, beyond_client_ns))

@@ -14,6 +14,7 @@ from detector.methods import methods
 from detector.methods.content import ContentFinding, EncryptionFinding
 from detector.methods.handshake import WithoutServerFinding
 from detector.pair import Pair
+from detector.streams.loaded import confidence_of, grounds_of, legs_of, option_of
 from detector.streams.sides import Sides
 from detector.vantage.not_captured import cut_options, have_cut_options, lack_packets, missing_packets
 from detector.vantage.one_place import OnePlace
@@ -84,12 +85,13 @@ def judge_columns(
 ) -> Judged:
     """The same as columns. `seen` are the connections as both captures show them, where one of them was judged because
     both were taken at one of `places`; `known_sides` are those of the judged pairs, where they are known already."""
-    pairs = [observation.pair for observation in observations]
+    pairs = Context(observations).pairs
     sides = Sides.of(pairs) if known_sides is None else known_sides
     found = _found(observations, sides)
     shown = pairs if seen is None else seen
     of_judged = Shown(pairs, sides)
-    of_shown = of_judged if all(map(is_, shown, pairs)) else Shown(shown, Sides.of(shown))
+    are_shown = shown is pairs or all(map(is_, shown, pairs))
+    of_shown = of_judged if are_shown else Shown(shown, Sides.of(shown))
     stretches = stretches_of(shown, places or [None] * len(shown), of_shown.sides)
     doubtful = are_doubtful(pairs, found)
     verdicts = _verdicts(of_judged, found, doubtful, stretches)
@@ -105,8 +107,8 @@ def judge_columns(
         of_judged.payload_bytes(),
         of_judged.lasted_ns() / 1e9,
         of_judged.started_ns(),
-        np.array([pair.pairing_confidence for pair in shown], np.float64),
-        [pair.pairing_ground for pair in shown],
+        confidence_of(shown),
+        grounds_of(shown),
         stretches,
     )
     return Judged(rows, found, doubtful)
@@ -116,7 +118,7 @@ def _verdicts(judged: Shown, found: Found, doubtful: BoolArray, stretches: Stret
     """The verdicts: most by columns, the others one by one, because their reasons read several findings."""
     pairs = judged.pairs
     weighed = weigh(found)
-    least = np.array([pair.options.least_probability for pair in pairs], np.float64)
+    least = np.array(option_of(pairs, lambda options: options.least_probability), np.float64)
     regular, only_pass_data = (~doubtful & are(least) for are in (weighed.are_regular, weighed.only_pass_data))
     made = _Verdicts(
         np.where(regular, _PLACE_OF[Verdict.REGULAR, None], _PLACE_OF[Verdict.INCONCLUSIVE, None]),
@@ -153,14 +155,17 @@ def examine(observations: Sequence[Observation]) -> list[tuple[Evidence, ...]]:
 
 def _found(observations: Sequence[Observation], sides: Sides | None = None) -> Found:
     parts: list[EvidenceColumns] = []
-    has_leg = np.array([observation.pair.datagram_leg is not None for observation in observations], np.bool_)
-    contexts: dict[Callable[[Observation], bool], tuple[list[int], Context]] = {}
+    has_leg = np.array([leg is not None for leg in legs_of(Context(observations).pairs)], np.bool_)
+    contexts: dict[Callable[[Observation], bool], tuple[Sequence[int], Context]] = {}
     for method in methods():
         # Methods that apply alike share a context, and what is computed for it.
         if method.applies not in contexts:
-            rows = [row for row, observation in enumerate(observations) if method.applies(observation)]
-            of_all = sides if len(rows) == len(observations) else None
-            contexts[method.applies] = rows, Context([observations[row] for row in rows], of_all)
+            rows = method.rows(observations)
+            apply_to_all = len(rows) == len(observations)
+            contexts[method.applies] = (
+                rows,
+                (Context(observations, sides) if apply_to_all else Context([observations[row] for row in rows])),
+            )
         rows, context = contexts[method.applies]
         if not rows:
             continue

@@ -13,6 +13,7 @@ import numpy as np
 
 from detector.methods.identity.findings import IdentityFinding
 from detector.pair import Pair
+from detector.streams.loaded import confidence_of, option_of
 from detector.verdict.found import Found
 from detector.verdict.weighing import Judgement, judge
 from pepscope.results.evidence.columns import BoolArray
@@ -24,8 +25,7 @@ SHARED_PACKETS = frozenset({IdentityFinding.SAME_PACKETS, IdentityFinding.SAME_D
 
 def are_doubtful(pairs: Sequence[Pair], found: Found) -> BoolArray:
     """Of which pairs it is not sure enough that the captures show the same transfer."""
-    confidence = np.array([pair.pairing_confidence for pair in pairs], np.float64)
-    doubtful = confidence < np.array([pair.options.least_pairing_confidence for pair in pairs], np.float64)
+    doubtful = confidence_of(pairs) < np.array(option_of(pairs, lambda options: options.least_pairing_confidence))
     for part in found.parts:
         if part.form.finding in SHARED_PACKETS:
             doubtful[part.rows] = False

@@ -9,10 +9,12 @@ import numpy as np
 from msgspec import Struct
 
 from detector.pair import Pair
+from detector.streams.loaded import captures_of, legs_of
 from detector.streams.sides import Sides
 from detector.streams.summaries import Summaries
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray
+from pepscope.results.evidence.growing import Repeated
 from pepscope.results.pairs.columns import VantageRows
 
 
@@ -22,15 +24,19 @@ class Shown(Struct, frozen=True, dict=True):
     pairs: Sequence[Pair]
     sides: Sides  # those of them that have both
 
+    @property
+    def _have_both(self) -> bool:
+        return len(self.sides) == len(self.pairs)
+
     @cached_property
     def _first(self) -> Summaries:
-        if len(self.sides) == len(self.pairs):
+        if self._have_both:
             return self.sides.client
         return Summaries([pair.vantages[0] for pair in self.pairs])
 
     @cached_property
     def _last(self) -> Summaries:
-        if len(self.sides) == len(self.pairs):
+        if self._have_both:
             return self.sides.server
         return Summaries([pair.vantages[-1] for pair in self.pairs])
 
@@ -41,10 +47,17 @@ class Shown(Struct, frozen=True, dict=True):
 
     @cached_property
     def _are_alone(self) -> BoolArray:
+        if self._have_both:
+            return np.zeros(len(self.pairs), np.bool_)
         return np.array([len(pair.vantages) == 1 for pair in self.pairs], np.bool_)
 
     def vantage_rows(self) -> tuple[VantageRows, VantageRows]:
         """Where connections were seen, client side first."""
+        if self._have_both:
+            tcp_alone = Repeated("tcp", len(self.pairs))
+            sides = (self.sides.clients, self._first), (self.sides.servers, self._last)
+            near, far = (VantageRows(captures_of(side), *ends.end_points(), tcp_alone) for side, ends in sides)
+            return near, far
         if any(pair.datagram_leg is not None for pair in self.pairs):
             names = [pair.names for pair in self.pairs]
             second = [each[1] if each[1:] else None for each in names]
@@ -58,7 +71,7 @@ class Shown(Struct, frozen=True, dict=True):
     def packets(self) -> Int64Array:
         """Packets at all vantage points."""
         return self._over_vantages([each.numbers("packets") for each in (self._first, self._last)], np.add) + np.array(
-            [sum(pair.datagram_leg.flow.datagrams) if pair.datagram_leg else 0 for pair in self.pairs], np.int64
+            [0 if leg is None else sum(leg.flow.datagrams) for leg in legs_of(self.pairs)], np.int64
         )
 
     def payload_bytes(self) -> tuple[Int64Array, Int64Array]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from detector.method import Observation
+from detector.method import LoadedObservations, Observation
 from detector.pair import Pair, Vantage
 from detector.pairing.absence import Absence
 from detector.pairing.captures import PairedCaptures
 from detector.pairing.match import Match
 from detector.pairing.rivals import RivalJudge
+from detector.streams.loaded import LoadedPairs
 from detector.streams.sides import Sides
 from detector.vantage.one_place import may_be_one_place, one_place
 from detector.verdict.judging import judge_columns
@@ -29,31 +29,32 @@ from pepscope.results.pair_table import PairTable
 PACKETS_TOGETHER = 1 << 16
 
 
-class Loaded(Struct, frozen=True):
-    """A connection with its packets, and as methods are given it."""
+class LoadedTogether(Struct, frozen=True):
+    """Connections that were loaded together: their pairs with packets, both sides of these, and as methods are given
+    them."""
 
-    match: Match
-    pair: Pair
-    observation: Observation
+    matches: Sequence[Match]
+    pairs: Sequence[Pair]
+    observations: Sequence[Observation]
+    sides: Sides
+
+    def __len__(self) -> int:
+        return len(self.matches)
 
     @property
-    def has_rivals(self) -> bool:
-        """Whether it must be judged with the connections that it might belong to instead."""
-        return bool(self.match.rivals) and self.observation.absent is None and self.observation.place is None
-
-
-class LoadedTogether(NamedTuple):
-    """Connections that were loaded together, and both sides of their pairs."""
-
-    connections: Sequence[Loaded]
-    sides: Sides
+    def rivalled(self) -> list[int]:
+        """Places of those that must be judged with the connections that they might belong to instead."""
+        return [
+            row
+            for row, match in enumerate(self.matches)
+            if match.rivals and (seen := self.observations[row]).absent is None and seen.place is None
+        ]
 
     @property
     def are_as_loaded(self) -> bool:
-        """Whether each is judged as the pair that it is, by itself."""
-        return all(
-            each.observation.pair is each.pair and each.observation.place is None and not each.match.rivals
-            for each in self.connections
+        """Whether each is judged as the pair that it is."""
+        return isinstance(self.observations, LoadedObservations) or all(
+            seen.pair is pair and seen.place is None for seen, pair in zip(self.observations, self.pairs, strict=True)
         )
 
 
@@ -70,11 +71,15 @@ def loaded_together(
         pairs, sides = paired.with_sides(matches)
         may_be_one = np.zeros(len(pairs), np.bool_)
         may_be_one[sides.rows] = may_be_one_place(sides)
-        loaded = [
-            Loaded(match, pair, _observation(first_path, paired, match, pair, absence, may_be_one=may))
-            for match, pair, may in zip(matches, pairs, may_be_one.tolist(), strict=True)
-        ]
-        yield LoadedTogether(loaded, sides)
+        observations: Sequence[Observation]
+        if isinstance(pairs, LoadedPairs) and not may_be_one.any():
+            observations = LoadedObservations(pairs)
+        else:
+            observations = [
+                _observation(first_path, paired, match, pair, absence, may_be_one=may)
+                for match, pair, may in zip(matches, pairs, may_be_one.tolist(), strict=True)
+            ]
+        yield LoadedTogether(matches, pairs, observations, sides)
 
 
 def _batches(paired: PairedCaptures, matches: Sequence[Match], packets_together: int) -> Iterator[Sequence[Match]]:
@@ -106,20 +111,21 @@ def _observation(
 def judge_together(together: LoadedTogether, rivals: RivalJudge) -> tuple[PairTable, Int64Array, BoolArray]:
     """Judge connections, those without rivals at once: a table of verdicts, where each connection's stands in it, and
     whether the captures may show two transfers."""
-    loaded, known_sides = together.connections, together.sides if together.are_as_loaded else None
-    table, rows, doubtful = PairTable(), np.zeros(len(loaded), np.int64), np.zeros(len(loaded), np.bool_)
-    alone = [row for row, each in enumerate(loaded) if not each.has_rivals]
-    judged = judge_columns(
-        [loaded[row].observation for row in alone],
-        [loaded[row].pair for row in alone],
-        [loaded[row].observation.place for row in alone],
-        known_sides,
-    )
+    pairs, observations, rivalled = together.pairs, together.observations, together.rivalled
+    table, rows, doubtful = PairTable(), np.zeros(len(together), np.int64), np.zeros(len(together), np.bool_)
+    alone = np.delete(np.arange(len(together)), rivalled)
+    if isinstance(observations, LoadedObservations) and not rivalled:
+        judged = judge_columns(observations, pairs, (), together.sides)
+    else:
+        seen = [observations[row] for row in alone.tolist()]
+        known_sides = together.sides if together.are_as_loaded and not rivalled else None
+        judged = judge_columns(
+            seen, [pairs[row] for row in alone.tolist()], [each.place for each in seen], known_sides
+        )  # fmt: skip
     table.append_rows(judged.rows, judged.found.parts)
     rows[alone], doubtful[alone] = np.arange(len(alone)), judged.are_doubtful
-    rivalled = [row for row, each in enumerate(loaded) if each.has_rivals]
-    for row, result in zip(rivalled, rivals.judge([loaded[row].match for row in rivalled]), strict=True):
-        rows[row], doubtful[row] = table.append(result), is_doubtful(loaded[row].pair, result.evidence)
+    for row, result in zip(rivalled, rivals.judge([together.matches[row] for row in rivalled]), strict=True):
+        rows[row], doubtful[row] = table.append(result), is_doubtful(pairs[row], result.evidence)
     return table, rows, doubtful
 
 

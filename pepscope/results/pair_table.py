@@ -241,6 +241,11 @@ class PairTable(Sequence[PairResult]):
         code = self.columns.stretch.place[self._row(place)]
         return None if code == NO_STRETCH else code == ONE_PLACE
 
+    def counts_at_one_place(self) -> tuple[int, int]:
+        """How many pairs have both captures at one place, and of how many a stretch is known at all."""
+        places = np.asarray(self.columns.stretch.place)
+        return int((places == ONE_PLACE).sum()), int((places != NO_STRETCH).sum())
+
     def forms(self, place: int) -> list[Form]:
         """What methods found on a pair, without strength and figures."""
         return self.columns.evidence.forms(self._row(place))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from detector.clocks.capture_ticks import ticks_s
+from detector.clocks.capture_ticks import ticks_of_sides_s
 from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
 from detector.clocks.early_acks import ahead_of_receiver, violations
 from detector.clocks.handshake_path import handshake_round_trips_ns, legs_ns
@@ -19,6 +19,7 @@ from detector.method import Context
 from detector.options import ClockMode
 from detector.pair import Pair
 from detector.streams.known import UNKNOWN, seconds
+from detector.streams.loaded import packets_of
 from detector.vantage.not_captured import hold_pure_acknowledgements
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
@@ -79,7 +80,7 @@ class Measured(Struct, frozen=True):
             flows,
             clocks,
             {name: column[acknowledged] for name, column in numbers.items()},
-            ticks_s(sides.pairs),
+            ticks_of_sides_s(packets_of(sides.clients), packets_of(sides.servers)),
             hold_pure_acknowledgements(sides.client) & hold_pure_acknowledgements(sides.server),
             seconds(_by_direction(is_up, lambda way: legs_ns(sides.sender(way), way)[0])),
             _by_direction(is_up, lambda way: handshake_round_trips_ns(sides, way)),

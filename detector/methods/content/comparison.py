@@ -22,11 +22,12 @@ from detector.pair import Pair, StreamAlignment, Vantage
 from detector.pairing.alignment import compare
 from detector.streams.curves import acknowledgements
 from detector.streams.known import UNKNOWN, are_known
+from detector.streams.loaded import packets_of, payload_of
 from detector.streams.sides import Sides
 from detector.streams.summaries import Summaries
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
-from pepscope.captures.packets import Direction, Int64Array, PayloadSample
+from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray, EvidenceColumns, Figure, Words, evidence_where
 from pepscope.results.transfer_findings import TransferFinding
 from pepscope.results.verdicts import Evidence, Number
@@ -52,8 +53,8 @@ def examine(context: Context) -> Findings:
     changes = [[None if size == UNKNOWN else size for size in way] for way in grown.tolist()]
     evidence: dict[int, Evidence] = {
         row: _no_counterpart()
-        for row, observation in enumerate(context.observations)
-        if len(observation.pair.vantages) < 2 and observation.absent is None and observation.place is None
+        for row in context.seen_once.tolist()
+        if (observation := context.observations[row]).absent is None and observation.place is None
     }
     are_alike = _are_alike(sides, grown)
     for place in np.flatnonzero(~are_alike).tolist():
@@ -75,16 +76,11 @@ def _are_alike(sides: Sides, grown_bytes: Int64Array) -> BoolArray:
     alike = ((grown_bytes == 0) | (grown_bytes == UNKNOWN)).all(axis=0)
     for direction in DIRECTIONS:
         aligned = sides.aligned(direction)
-        payload = (
-            [vantage.payload.get(direction) or _NOTHING for vantage in side] for side in (sides.clients, sides.servers)
-        )
+        payload = (payload_of(side, direction) for side in (sides.clients, sides.servers))
         sizes = (side.of_flow(direction, "stream_bytes") for side in (sides.client, sides.server))
         alike &= np.equal(*sizes) & _core.same_openings(*payload)
         alike &= (aligned.compared < FEWEST_PIECES) | (aligned.matched >= OTHER_SHARE)
     return np.asarray(alike)
-
-
-_NOTHING = PayloadSample((), ())
 
 
 @cache
@@ -270,6 +266,6 @@ def _is_acknowledged(vantage: Vantage, direction: Direction, end: int) -> bool:
 
 def _ends(vantages: Sequence[Vantage], summaries: Summaries) -> Int64Array:
     """Where FINs stand in streams up and down (rows) of which the beginning is known."""
-    offsets = _core.fin_offsets([vantage.packets for vantage in vantages])
+    offsets = _core.fin_offsets(packets_of(vantages))
     began = [summaries.of_flow(direction, "initial_sequence_number") != UNKNOWN for direction in DIRECTIONS]
     return np.where(began, offsets, UNKNOWN)

@@ -8,6 +8,7 @@ from detector.methods.handshake.examination import NAME, HandshakeFinding, exami
 from detector.methods.handshake.without_server import WithoutServerFinding
 
 METHOD = Method(NAME, "handshake", (HandshakeFinding,), examine)
-WITHOUT_SERVER = Method(NAME, "handshake", (WithoutServerFinding,), by_connection(without_server.examine))
+_WITHOUT_SERVER = by_connection(without_server.examine, examines_plain=False)
+WITHOUT_SERVER = Method(NAME, "handshake", (WithoutServerFinding,), _WITHOUT_SERVER)
 
 __all__ = ["METHOD", "WITHOUT_SERVER", "HandshakeFinding", "WithoutServerFinding", "examine"]

@@ -12,6 +12,7 @@ import numpy as np
 from detector.method import Context, Findings
 from detector.methods.handshake.changes import TABLE, Openings, changes, relay_nats
 from detector.methods.handshake.opening import Ends, Passed, ends_of, passed
+from detector.streams.loaded import confidence_of, option_of, packets_of
 from detector.streams.sides import Sides
 from detector.vantage.capture_sides import handshake_nearness
 from pepscope import _core
@@ -92,11 +93,11 @@ def examine(context: Context) -> Findings:
     evidence: list[Evidence | None] = [_needs_second_capture()] * len(context.observations)
     if not len(sides):
         return Findings(evidence)
-    counts = _core.openings([each.packets for each in sides.clients], [each.packets for each in sides.servers])
+    counts = _core.openings(packets_of(sides.clients), packets_of(sides.servers))
     names, ends = tuple(counts), [ends_of(sides.sender(way), sides.receiver(way), way) for way in DIRECTIONS]
     versions = [side.numbers("ip_version") == _WITH_IP_IDS for side in (sides.client, sides.server)]
     has_ip_ids, are_sure = versions[0] & versions[1], _sides_are_sure(sides)
-    confidence = np.array([pair.pairing_confidence for pair in sides.pairs], np.float64)
+    confidence = confidence_of(sides.pairs)
     columns = [
         *(column for each in ends for column in (each.same_number, each.left, each.arrived)),
         *(column[way] for column in counts.values() for way in DIRECTIONS),
@@ -169,7 +170,7 @@ def _opened(shown: _Shown, *, swapped: bool) -> _Opened:
 
 def _sides_are_sure(sides: Sides) -> BoolArray:
     """Whether the user or the handshake's times say which capture is nearer to the client."""
-    are_sure = np.array([pair.options.first_at_client is not None for pair in sides.pairs], np.bool_)
+    are_sure = np.array(option_of(sides.pairs, lambda options: options.first_at_client is not None), np.bool_)
     known, nearness = zip(*map(handshake_nearness, (sides.client, sides.server)), strict=True)
     by_times = known[0] & known[1] & (nearness[0] - nearness[1] >= SURE_OF_SIDES)
     return np.asarray(are_sure | by_times)

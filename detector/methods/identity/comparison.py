@@ -12,8 +12,9 @@ from detector.methods.identity.agreement import ClassComparison, compare_acknowl
 from detector.methods.identity.dropped_acks import PlaceCounts, probable_loss
 from detector.methods.identity.segment_counts import SegmentCounts, segment_counts
 from detector.methods.identity.segments import MOST_SKIPPED_IP_IDS
-from detector.pair import Pair, Vantage
 from detector.streams.flow_figures import FlowFigures
+from detector.streams.loaded import packets_of
+from detector.streams.sides import Sides
 from detector.streams.summaries import COMPLETE, Summaries
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
@@ -23,19 +24,24 @@ from pepscope.results.verdicts import FloatArray
 
 
 class Aligned(NamedTuple):
-    """A connection whose segments in both captures lie over each other."""
+    """Connections whose segments in both captures lie over each other."""
 
-    row: int
-    pair: Pair
-    client: Vantage
-    server: Vantage
-    segments: _core.PairSegments
+    sides: Sides
+    segments: Sequence[_core.PairSegments]
+
+    @property
+    def packets(self) -> tuple[Int64Array, Int64Array]:
+        """Packets that the captures at the clients' and at the servers' sides hold."""
+        client, server = (
+            np.array([*map(len, packets_of(side))], np.int64) for side in (self.sides.clients, self.sides.servers)
+        )
+        return client, server
 
 
 class Comparison(Struct, frozen=True):
     """What fields say of aligned connections: rows of arrays are packet directions, columns connections."""
 
-    aligned: Sequence[Aligned]
+    aligned: Aligned
     summaries: tuple[Summaries, Summaries]  # at the clients' sides, and at the servers'
     counts: SegmentCounts
     client: FlowFigures
@@ -47,6 +53,9 @@ class Comparison(Struct, frozen=True):
     is_whole: BoolArray  # the emitter's capture lacks none
     missed: FloatArray  # share of a stream that a capture is known to have missed: the client's, the server's
     lost: FloatArray  # share of both streams together
+
+    def __len__(self) -> int:
+        return len(self.aligned.segments)
 
     @property
     def arrived(self) -> Int64Array:
@@ -78,20 +87,19 @@ class Comparison(Struct, frozen=True):
         }
 
 
-def compare(aligned: Sequence[Aligned], sides: tuple[Summaries, Summaries] | None = None) -> Comparison:
-    """What the counts over the packets of each direction mean, by what the captures are known to have missed; `sides`
-    are the summaries at both, where they are known already."""
+def compare(aligned: Aligned) -> Comparison:
+    """What the counts over the packets of each direction mean, by what the captures are known to have missed."""
     names = (
         "missed_bytes", "stream_bytes", "initial_sequence_number", "maximum_segment_size", "sack_permitted",
         "options_captured",
     )  # fmt: skip
-    near, far = sides or (Summaries([each.client for each in aligned]), Summaries([each.server for each in aligned]))
+    near, far = aligned.sides.client, aligned.sides.server
     client, server = FlowFigures(near, *names), FlowFigures(far, *names)
     lacking = np.array(
         [[side.of_flow(way, "missing_packets") != COMPLETE for way in DIRECTIONS] for side in (near, far)]
     )
     missed = np.array([_missed_share(client), _missed_share(server)])
-    counts = segment_counts([each.segments for each in aligned], MOST_SKIPPED_IP_IDS)
+    counts = segment_counts(aligned.segments, MOST_SKIPPED_IP_IDS)
     lost_data = np.maximum(missed, np.minimum(0.5, counts.uncovered))
     probably = probable_loss(np.maximum(lost_data, np.minimum(0.5, counts.uncovered_reverse)), counts.shown)
     return Comparison(

@@ -35,6 +35,8 @@ from detector.methods.identity.segment_counts import Truths
 from detector.methods.identity.segments import align_segments, thinning_for
 from detector.methods.identity.wording import FEWEST_SEGMENTS, leading_fields
 from detector.pair import Pair
+from detector.streams.loaded import confidence_of, packets_of
+from detector.streams.sides import Sides
 from detector.vantage.not_captured import hold_pure_acknowledgements
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Int64Array
@@ -58,20 +60,17 @@ SHARED_IP_IDS = 0.5
 def examine(context: Context) -> Findings:
     """Compare the segments of both directions at both vantages."""
     sides = context.sides
-    alone = dict.fromkeys(range(len(context.observations)), _needs_second_capture())
-    aligned: list[Aligned] = []
-    both = zip(sides.rows.tolist(), sides.pairs, sides.clients, sides.servers, align_segments(sides), strict=True)
-    for row, pair, client, server, segments in both:
-        if segments is None:
-            alone[row] = _not_aligned()
-        else:
-            del alone[row]
-            aligned.append(Aligned(row, pair, client, server, segments))
+    alone = dict.fromkeys(context.seen_once.tolist(), _needs_second_capture())
+    laid_over = align_segments(sides)
+    are_aligned = np.array([segments is not None for segments in laid_over], np.bool_)
+    alone |= dict.fromkeys(sides.rows[~are_aligned].tolist(), _not_aligned())
+    aligned = Aligned(
+        sides.at(sides.rows[are_aligned]), [segments for segments in laid_over if segments is not None]
+    )  # fmt: skip
     columns = []
-    if aligned:
+    if aligned.segments:
         with np.errstate(divide="ignore", invalid="ignore"):  # where a share is of nothing, nothing is read of it
-            compared = compare(aligned, (sides.client, sides.server) if len(aligned) == len(sides) else None)
-            columns = _judge(compared, alone)
+            columns = _judge(compare(aligned), alone)
     return Findings.of_rows(len(context.observations), alone, columns)
 
 
@@ -116,15 +115,15 @@ class _Weighed(NamedTuple):
 
 def _judge(compared: Comparison, alone: dict[int, Evidence]) -> list[EvidenceColumns]:
     """The evidence on aligned connections; what concerns a part of a connection goes to `alone`."""
-    weighed = _weigh(compared)
+    weighed, sides = _weigh(compared), compared.aligned.sides
     few = compared.arrived < FEWEST_SEGMENTS
     changes = _changes_of_maker(compared, ~few)
     for number, change in changes.items():
-        alone[compared.aligned[number].row] = change
+        alone[int(sides.rows[number])] = change
     found = _findings(weighed, few, np.isin(np.arange(len(few)), list(changes)))
     for number in np.flatnonzero(np.isin(found, _ACCUSING)).tolist():
-        if _is_out_of_order(compared.aligned[number].pair):
-            alone[compared.aligned[number].row], found[number] = _out_of_order(), _CHANGED
+        if _is_out_of_order(sides.pairs[number]):
+            alone[int(sides.rows[number])], found[number] = _out_of_order(), _CHANGED
     return _evidence(compared, weighed, found)
 
 
@@ -186,7 +185,8 @@ def _evidence(compared: Comparison, weighed: _Weighed, found: Int64Array) -> lis
     """Each of the findings, with its strength and its figures."""
     fields = [*field_figures("data", compared.data), *field_figures("acks", compared.acknowledgements)]
     numbers = _figures(compared, weighed, fields)
-    confidence = np.array([each.pair.pairing_confidence for each in compared.aligned])
+    sides = compared.aligned.sides
+    confidence = confidence_of(sides.pairs)
     surely = logistics(np.abs(weighed.total))
     strengths = {
         _ACKS_NOBODY_SENT: logistics(np.abs(weighed.data)),
@@ -196,7 +196,6 @@ def _evidence(compared: Comparison, weighed: _Weighed, found: Int64Array) -> lis
         _OTHER_ACKS: surely * confidence,
     }
     nothing = np.zeros(len(found))
-    rows = np.array([each.row for each in compared.aligned], np.int64)
     made: list[EvidenceColumns] = []
     for code, (finding, words) in _FORMS.items():
         at = np.flatnonzero(found == code)
@@ -212,13 +211,13 @@ def _evidence(compared: Comparison, weighed: _Weighed, found: Int64Array) -> lis
         elif code in (_OTHER_PACKETS, _OTHER_ACKS):
             beside = [
                 *leading_fields(compared, agreeing=False),
-                Figure("same_bytes", [_same_bytes(each.pair) for each in compared.aligned]),
+                Figure("same_bytes", _same_bytes(sides)),
                 Figure("pairing_confidence", confidence),
             ]
         strength = strengths.get(code, nothing)[at]
         of_many = wording.same_segments_of_many if words is wording.same_segments else None
         kept, others = _taken(figures, at), _taken(beside, at)
-        made += evidence_columns(NAME, finding, rows[at], strength, kept, words, others, of_many)
+        made += evidence_columns(NAME, finding, sides.rows[at], strength, kept, words, others, of_many)
     return made
 
 
@@ -229,7 +228,7 @@ def _figures(compared: Comparison, weighed: _Weighed, fields: Sequence[Figure]) 
         Figure("acknowledgement_nats", rounded(weighed.acks, 2)),
         *_class_figures(compared),
         *fields,
-        Figure("sampled_every", np.array([thinning_for(len(each.client.packets)) for each in compared.aligned])),
+        Figure("sampled_every", thinning_for(compared.aligned.packets[0])),
         Figure("other_acknowledger_nats", rounded(weighed.other_acknowledger, 2)),
         *_missed_figures(compared),
     ]
@@ -253,8 +252,8 @@ def _summed(part: ClassComparison) -> Any:
 
 def _one_receiver(compared: Comparison, number: int) -> float:
     """What the places of a connection's acknowledgements say for one receiver."""
-    each = compared.aligned[number]
-    packets = (len(vantage.packets) for vantage in (each.client, each.server))
+    sides = compared.aligned.sides
+    packets = (len(packets_of(side)[number]) for side in (sides.clients, sides.servers))
     losses = [
         possible_losses(float(share), count) for share, count in zip(compared.missed[:, number], packets, strict=True)
     ]
@@ -269,9 +268,13 @@ def _has_other_ip_ids(compared: Comparison) -> Truths:
     return known.any(axis=0) & (differ | ~known).all(axis=0)
 
 
-def _same_bytes(pair: Pair) -> bool:
-    """Whether the payload agrees, as far as it was compared."""
-    return all(alignment.compared == 0 or alignment.matched >= 0.5 for alignment in pair.alignment.values())
+def _same_bytes(sides: Sides) -> BoolArray:
+    """Of which connections the payload agrees, as far as it was compared."""
+    agree = np.ones(len(sides), np.bool_)
+    for direction in DIRECTIONS:
+        aligned = sides.aligned(direction)
+        agree &= (aligned.compared == 0) | (aligned.matched >= 0.5)
+    return agree
 
 
 def _changes_of_maker(compared: Comparison, judged: BoolArray) -> dict[int, Evidence]:
@@ -286,7 +289,7 @@ def _changes_of_maker(compared: Comparison, judged: BoolArray) -> dict[int, Evid
         if number in found:
             continue
         direction = DIRECTIONS[way]
-        change = change_of_maker(compared.aligned[number].segments, direction, int(largest[way, number]), DECISIVE_NATS)
+        change = change_of_maker(compared.aligned.segments[number], direction, int(largest[way, number]), DECISIVE_NATS)
         if change is None:
             continue
         unchanged, other = "as they left", "as another stack makes them"

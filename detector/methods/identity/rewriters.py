@@ -112,8 +112,8 @@ def _handshake_rewriters(compared: Comparison) -> dict[str, BoolArray]:
 
 
 def _segment_rewriters(compared: Comparison) -> dict[str, BoolArray]:
-    timestamps = ip_ids = lengths = rewritten = np.zeros(len(compared.aligned), np.bool_)
-    narrowest = np.full(len(compared.aligned), np.inf)  # share of the windows that are smaller, where they are others
+    timestamps = ip_ids = lengths = rewritten = np.zeros(len(compared), np.bool_)
+    narrowest = np.full(len(compared), np.inf)  # share of the windows that are smaller, where they are others
     for part in compared.classes.values():
         there = part.with_candidate > 0
         ids, windows = part.fields["ip-id"], there & (part.fields["window"].agreeing < _REWRITTEN)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from detector.methods.identity.agreement import LEAST_CHANCE
 from detector.streams.known import UNKNOWN
+from detector.streams.loaded import packets_of
 from detector.streams.sides import Sides
 from detector.streams.summaries import Summaries
 from pepscope import _core
@@ -43,7 +45,7 @@ def align_segments(sides: Sides) -> list[_core.PairSegments | None]:
     on_wire = windows_on_wire(sides)
     clients, servers = (
         (
-            [vantage.packets for vantage in vantages],
+            packets_of(vantages),
             np.where(on_wire & (own != UNKNOWN), own, 0),
             np.array([side.of_flow(way, "reset_time_ns") for way in DIRECTIONS]),
         )
@@ -52,13 +54,13 @@ def align_segments(sides: Sides) -> list[_core.PairSegments | None]:
             (sides.servers, sides.server, powers[1]),
         )
     )
-    packets = zip(clients[0], servers[0], strict=True)
+    packets = np.array([[*map(len, clients[0])], [*map(len, servers[0])]], np.int64)
     return _core.align_all_segments(
         clients,
         servers,
         shifts=np.array([-sides.aligned(way).shift_bytes for way in DIRECTIONS]),
         supported=np.array([_alignments_supported(sides, way) for way in DIRECTIONS]),
-        sampled_every=[thinning_for(max(len(one), len(two))) for one, two in packets],
+        sampled_every=thinning_for(packets.max(axis=0)).tolist(),
         fewest_sampled=SAMPLE_PACKETS // 8,
         fewest_joined=FEWEST_JOINED,
         copies=COPIES,
@@ -83,6 +85,6 @@ def _alignments_supported(sides: Sides, direction: Direction) -> BoolArray:
     return ((aligned.compared > 0) & (aligned.matched >= 0.5)) | (began[0] & began[1])
 
 
-def thinning_for(packets: int) -> int:
-    """Every how many-th region is enough for a connection of so many packets."""
-    return max(1, -(-packets // SAMPLE_PACKETS))
+def thinning_for(packets: npt.ArrayLike) -> Int64Array:
+    """Every how many-th region is enough for connections of so many packets."""
+    return np.maximum(1, -(-np.asarray(packets, np.int64) // SAMPLE_PACKETS))

@@ -30,7 +30,7 @@ _REMEMBERED = 1024
 def leading_fields(compared: Comparison, *, agreeing: bool) -> list[Figure]:
     """The fields that support the conclusion, those of largest weight first, with the share that agrees."""
     names = list(dict.fromkeys([*compared.data.fields, *compared.acknowledgements.fields]))
-    shape = len(names), len(compared.aligned)
+    shape = len(names), len(compared)
     weights, compared_in, equal = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     first = np.full(shape, np.inf)  # of equal weights the field that comes first
     for number, part in enumerate(compared.classes.values()):

@@ -65,12 +65,11 @@ class OfTwoCaptures:
         from detector.method import Context, Observation
         from detector.verdict.together import loaded_together
 
-        for loaded, _ in loaded_together(self._captures[0].path, self._paired, None, places):
-            context = Context([each.observation for each in loaded])
-            seen = [Observation(each.pair, place=each.observation.place) for each in loaded]
+        for together in loaded_together(self._captures[0].path, self._paired, None, places):
+            context = Context(together.observations)
             yield [
-                Observed(each.observation, of_both, partial(_clock, context, row))
-                for row, (each, of_both) in enumerate(zip(loaded, seen, strict=True))
+                Observed(examined, Observation(pair, place=examined.place), partial(_clock, context, row))
+                for row, (examined, pair) in enumerate(zip(together.observations, together.pairs, strict=True))
             ]
 
     def number(self, place: int, capture: str) -> int:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
-
 from detector.clocks.clock_relation import ClockRelation
 from detector.method import Observation
 from detector.shown.asked import AskedPackets
@@ -14,7 +12,7 @@ from detector.shown.telling_packets.naming import Asked, PacketNames, was_judged
 from detector.shown.telling_packets.observing import Observed
 from detector.shown.telling_packets.results import BY_EXCHANGES, can_be_named
 from detector.shown.telling_packets.telling import READ_FIGURES
-from detector.verdict.together import Loaded
+from detector.verdict.together import LoadedTogether
 from pepscope.captures.capture import Capture
 from pepscope.captures.packets import Int64Array
 from pepscope.results.attention import ATTENTION
@@ -41,7 +39,7 @@ class NamedWhileJudging:
         self._count = count
         self._judged = [0] * (_LAST + 1)
 
-    def add(self, loaded: Sequence[Loaded], table: PairTable, rows: Int64Array, places: Sequence[int]) -> None:
+    def add(self, together: LoadedTogether, table: PairTable, rows: Int64Array, places: Sequence[int]) -> None:
         """Give connections that were judged just now their packets, in a table where they stand in `rows`.
 
         `places` are theirs among all connections. Processes that judge know nothing of each other: of the verdict that
@@ -49,14 +47,14 @@ class NamedWhileJudging:
         """
         if not self._connections:
             return
-        chosen = self._chosen(loaded, table, rows, places)
-        told = table.unworded_evidence(np.array([row for row, _ in chosen], np.int64), READ_FIGURES)
+        chosen = self._chosen(table, rows, places)
+        told = table.unworded_evidence(rows[chosen], READ_FIGURES)
         asked: list[tuple[int, Asked]] = []
-        for (row, each), evidence in zip(chosen, told, strict=True):
+        for number, row, evidence in zip(chosen, rows[chosen].tolist(), told, strict=True):
             if any(item.method in BY_EXCHANGES for item in evidence):
                 continue  # groups say from which side
-            examined = each.observation
-            seen = Observation(each.pair, place=examined.place)
+            examined = together.observations[number]
+            seen = Observation(together.pairs[number], place=examined.place)
             observed = Observed(examined, seen, partial(_clock, examined))
             if was_judged_as_seen(table.vantages(row), observed):
                 asked.append((row, Asked(evidence, observed)))
@@ -64,21 +62,19 @@ class NamedWhileJudging:
         for (row, _), packets in zip(asked, named, strict=True):
             table.add_packets(row, packets)
 
-    def _chosen(
-        self, loaded: Sequence[Loaded], table: PairTable, rows: Int64Array, places: Sequence[int]
-    ) -> list[tuple[int, Loaded]]:
-        """Those of the connections that may be among those asked for, each with its row."""
+    def _chosen(self, table: PairTable, rows: Int64Array, places: Sequence[int]) -> list[int]:
+        """Those of the connections that may be among those asked for, by their place among these."""
         ranks = [ATTENTION[verdict] for verdict in table.verdicts(rows)]
         judged = sum(self._judged) + len(ranks)
         deserving = sum(self._judged[:_LAST]) + sum(rank < _LAST for rank in ranks)
         left_over = self._connections - deserving * self._count // judged
-        chosen: list[tuple[int, Loaded]] = []
-        for each, row, place, rank in zip(loaded, rows.tolist(), places, ranks, strict=True):
+        chosen: list[int] = []
+        for number, (place, rank) in enumerate(zip(places, ranks, strict=True)):
             before = sum(self._judged[: rank + 1])
             is_first = rank < _LAST or (place < self._connections and self._judged[_LAST] < left_over)
             self._judged[rank] += 1
             if before < self._connections and is_first:
-                chosen.append((row, each))
+                chosen.append(number)
         return chosen
 
 

@@ -88,7 +88,7 @@ def segments_of(pair: Pair, on_wire: list[bool]) -> _core.PairSegments | None:
     return _core.align_segments(
         columns(client), columns(server),
         shifts=(-alignments[0].shift_bytes, -alignments[1].shift_bytes), supported=(supported[0], supported[1]),
-        sampled_every=thinning_for(max(len(client.packets), len(server.packets))),
+        sampled_every=int(thinning_for(max(len(client.packets), len(server.packets)))),
         fewest_sampled=SAMPLE_PACKETS // 8, fewest_joined=FEWEST_JOINED, copies=COPIES, majority=MAJORITY,
     )  # fmt: skip
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from msgspec.structs import replace
 
@@ -29,7 +31,7 @@ def paired(run: str) -> PairedCaptures:
     return pair_captures(first, second)
 
 
-def both(run: str) -> tuple[list[Pair], list[Pair]]:
+def both(run: str) -> tuple[list[Pair], Sequence[Pair]]:
     """Pairs loaded one by one, and the same together."""
     made = paired(run)
     matches = [match for match in made.matches if match.first is not None and match.second is not None]
