@@ -147,9 +147,12 @@ class Findings(Struct, frozen=True):
     columns: Sequence[EvidenceColumns] = ()
 
     @classmethod
-    def of_rows(cls, count: int, evidence: Mapping[int, Evidence], columns: Sequence[EvidenceColumns]) -> Findings:
-        """Findings on so many connections, some of which have evidence in words."""
-        return cls([evidence.get(row) for row in range(count)] if evidence else (), columns)
+    def of_rows(cls, evidence: Mapping[int, Evidence], columns: Sequence[EvidenceColumns]) -> Findings:
+        """Findings on connections, some of which, by their rows, have evidence in words."""
+        rows = sorted(evidence)
+        in_words = columns_of([evidence[row] for row in rows])
+        places = np.array(rows, np.int64)
+        return cls((), [*columns, *(part.at(places) for part in in_words)])
 
     def as_columns(self) -> list[EvidenceColumns]:
         """All of it as columns."""

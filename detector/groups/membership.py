@@ -16,7 +16,7 @@ from detector.pair import Pair
 from detector.streams.known import UNKNOWN
 from detector.streams.sides import Sides
 from detector.streams.summaries import Summaries
-from pepscope.captures.connections import address_of
+from pepscope.captures.connections import addresses_of
 from pepscope.captures.packets import Int64Array
 from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.evidence.pieces import Pieces
@@ -61,7 +61,7 @@ class Members(Struct, frozen=True):
         else:
             first, last = (Summaries([pair.vantages[side] for pair in pairs]) for side in (0, -1))
         started, ports = first.numbers("first_time_ns"), last.numbers("server_port").tolist()
-        clients, servers = ([*map(address_of, ends)] for ends in last.end_points())
+        clients, servers = map(addresses_of, last.end_points())
         seen_at = [GroupSide.BOTH] * len(pairs) if len(sides) == len(pairs) else [_side(pair) for pair in pairs]
         keys = [_key(side, _network(one), port) for side, one, port in zip(seen_at, clients, ports, strict=True)]
         near, hidden = np.full(len(pairs), UNKNOWN), np.full(len(pairs), UNKNOWN)

@@ -76,7 +76,6 @@ def examine(context: Context) -> Findings:
     unknown = np.ones(len(context.observations), np.bool_)
     unknown[list(judged)] = False
     return Findings.of_rows(
-        len(unknown),
         {row: max(found, key=_weight) for row, found in judged.items()},
         evidence_where(unknown, NAME, DelayedAckFinding.NO_ACK_DELAY, (), _NOT_DELAYED),
     )

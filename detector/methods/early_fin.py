@@ -86,7 +86,7 @@ def examine(context: Context) -> Findings:
         row: _early(context.observations[row].pair, _DIRECTIONS[int(later[row])], float(lead_s[row]))
         for row in np.flatnonzero(~unknown & ~in_order).tolist()
     }
-    return Findings.of_rows(len(later), early, columns)
+    return Findings.of_rows(early, columns)
 
 
 def _early(pair: Pair, direction: Direction, lead_s: float) -> Evidence:

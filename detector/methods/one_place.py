@@ -21,7 +21,7 @@ def examine(context: Context) -> Findings:
     if context.are_plain:
         return Findings()
     places = {row: each.place for row, each in enumerate(context.observations) if each.place is not None}
-    return Findings.of_rows(len(context.observations), {row: _found(place) for row, place in places.items()}, ())
+    return Findings.of_rows({row: _found(place) for row, place in places.items()}, ())
 
 
 def _found(place: OnePlace) -> Evidence:

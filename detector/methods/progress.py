@@ -181,7 +181,7 @@ def examine(context: Context) -> Findings:
         )
         for place, count, clock in zip(ahead.tolist(), violating.tolist(), accused, strict=True)
     }
-    return Findings.of_rows(len(context.observations), evidence, columns)
+    return Findings.of_rows(evidence, columns)
 
 
 _TOO_SHORT = Words("The transfer is too short, or was not seen at both ends, to measure how far the sender is ahead.")

@@ -70,7 +70,7 @@ def examine(context: Context) -> Findings:
     are_short = _are_short(context)
     evidence = {row: _examined(pairs[row]) for row in np.flatnonzero(~are_short).tolist()}
     short = evidence_where(are_short, NAME, ReceiveWindowFinding.TOO_SHORT, (), _TOO_SHORT)
-    return Findings.of_rows(len(pairs), evidence, short)
+    return Findings.of_rows(evidence, short)
 
 
 def _are_short(context: Context) -> BoolArray:

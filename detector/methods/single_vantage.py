@@ -50,7 +50,7 @@ def examine(context: Context) -> Findings:
         *evidence_where(vantages < 1, NAME, SingleVantageFinding.BOTH_ENDS_CAPTURED, (), _NOT_CAPTURED),
     ]
     alone = np.flatnonzero(vantages == 1).tolist()
-    return Findings.of_rows(len(pairs), {row: _measured(pairs[row]) for row in alone}, columns)
+    return Findings.of_rows({row: _measured(pairs[row]) for row in alone}, columns)
 
 
 def _measured(pair: Pair) -> Evidence:

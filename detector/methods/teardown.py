@@ -54,7 +54,7 @@ def examine(context: Context) -> Findings:
         *evidence_where(lack_one, NAME, TeardownFinding.NEEDS_SECOND_CAPTURE, (), _NEEDS_BOTH),
         *evidence_where(others, NAME, TeardownFinding.NO_ABORT, (), _NOT_ABORTED),
     ]
-    return Findings.of_rows(len(pairs), evidence, columns)
+    return Findings.of_rows(evidence, columns)
 
 
 def _resets(sides: Sides) -> BoolArray:

@@ -72,33 +72,29 @@ def align(client_side: Vantage, server_side: Vantage, direction: Direction) -> S
 def align_all(sides: Sides) -> tuple[list[dict[Direction, StreamAlignment]], tuple[Aligned, Aligned]]:
     """The alignments of both directions of many connections, those that are equal as one, and the same as columns: most
     streams begin alike, and agree where they are compared."""
-    (up, of_up), (down, of_down) = (_align_direction(sides, direction) for direction in DIRECTIONS)
-    alike: dict[tuple[int, int], dict[Direction, StreamAlignment]] = {}
-    made = []
-    for one, two in zip(up, down, strict=True):
-        both = alike.get((id(one), id(two)))
-        if both is None:
-            both = alike[id(one), id(two)] = {Direction.UP: one, Direction.DOWN: two}
-        made.append(both)
-    return made, (of_up, of_down)
+    up, down = (_align_direction(sides, direction) for direction in DIRECTIONS)
+    codes, first = _core.row_codes(
+        [column for each in (up, down) for column in (each.shift_bytes, each.compared, each.matched)]
+    )
+    alike = [
+        {
+            way: StreamAlignment(int(each.shift_bytes[row]), int(each.compared[row]), float(each.matched[row]))
+            for way, each in zip(DIRECTIONS, (up, down), strict=True)
+        }
+        for row in first.tolist()
+    ]
+    return [alike[code] for code in codes.tolist()], (up, down)
 
 
-def _align_direction(sides: Sides, direction: Direction) -> tuple[list[StreamAlignment], Aligned]:
+def _align_direction(sides: Sides, direction: Direction) -> Aligned:
     left, right = (payload_of(side, direction) for side in (sides.clients, sides.servers))
     compared, agreed = _core.compare_payloads(left, right, COMPARED_PIECES, OVERLAP_BYTES)
     matched, shift_bytes = agreed / np.maximum(compared, 1), np.zeros(len(sides), np.int64)
     is_settled = np.logical_and(*sides.began(direction)) & ((compared == 0) | (matched > NEARLY_ALL))
-    equal: dict[tuple[int, float], StreamAlignment] = {}
-    made = []
-    for numbers in zip(compared.tolist(), matched.tolist(), strict=True):
-        alignment = equal.get(numbers)
-        if alignment is None:
-            alignment = equal[numbers] = StreamAlignment(0, *numbers)
-        made.append(alignment)
     for place in np.flatnonzero(~is_settled).tolist():
-        made[place] = align(sides.clients[place], sides.servers[place], direction)
-        shift_bytes[place], compared[place], matched[place] = msgspec.structs.astuple(made[place])
-    return made, Aligned(np.ones(len(made), np.bool_), shift_bytes, compared, matched)
+        made = align(sides.clients[place], sides.servers[place], direction)
+        shift_bytes[place], compared[place], matched[place] = msgspec.structs.astuple(made)
+    return Aligned(np.ones(len(sides), np.bool_), shift_bytes, compared, matched)
 
 
 def _is_sure(twins: StreamAlignment, left: PayloadSample, right: PayloadSample) -> bool:

@@ -43,8 +43,8 @@ EARLIER_PAIRS = 4
 #: Pairs to look at where it is asked what becomes of connections to one server.
 PAIRS_LOOKED_AT = 4
 
-#: Confidences that are looked up.
-_REMEMBERED = 4096
+#: Texts of grounds: looking one up is faster than asking an enum.
+_IN_WORDS = {ground: ground.value for ground in Ground}
 
 
 class PairedCaptures:
@@ -64,7 +64,6 @@ class PairedCaptures:
         self._second = second
         self._options = options
         self._lean = self._capture_lean()
-        self._confidences: dict[tuple[Ground | StreamAlignment, ...], float] = {}
 
     def __len__(self) -> int:
         return len(self.matches)
@@ -124,11 +123,8 @@ class PairedCaptures:
         twos = load_vantages(second, [match.second for match in matches if match.second is not None])
         sides = self._sides(Sides.of_vantages(ones, twos))
         alignments, columns = align_all(sides)
-        confidence = [
-            self._confidence(match, sides, row, alignment)
-            for row, (match, alignment) in enumerate(zip(matches, alignments, strict=True))
-        ]
-        grounds = [match.ground.value for match in matches]
+        confidence = self._confidences(matches, sides, alignments)
+        grounds = [_IN_WORDS[match.ground] for match in matches]
 
         def pair(row: int) -> Pair:
             client, server, ground = sides.clients[row], sides.servers[row], grounds[row]
@@ -163,19 +159,23 @@ class PairedCaptures:
         ).tolist()
         return nearer
 
-    def _confidence(
-        self, match: Match, sides: Sides, row: int, alignment: Mapping[Direction, StreamAlignment]
-    ) -> float:
-        """How sure a match is; equal alignments are judged once, where nothing else is asked."""
-        key: tuple[Ground | StreamAlignment, ...] = (match.ground, *alignment.values())
-        confidence = self._confidences.get(key)
-        if confidence is None:
-            client, server = sides.clients[row], sides.servers[row]
-            known = _Transfers(client, server, same_transfers=self._options.same_transfers)
-            confidence = pairing_confidence(match.ground, alignment.values(), known)
-            if not known.was_asked and len(self._confidences) < _REMEMBERED:
-                self._confidences[key] = confidence
-        return min(confidence * logistic(match.margin), RIVALLED) if match.rivals else confidence
+    def _confidences(
+        self, matches: Sequence[Match], sides: Sides, alignments: Sequence[Mapping[Direction, StreamAlignment]]
+    ) -> list[float]:
+        """How sure each match is; equal alignments, which are one, are judged once, where nothing else is asked."""
+        known: dict[tuple[Ground, int], float] = {}
+        confidences = list[float]()
+        for row, (match, alignment) in enumerate(zip(matches, alignments, strict=True)):
+            key = match.ground, id(alignment)
+            confidence = known.get(key)
+            if confidence is None:
+                client, server = sides.clients[row], sides.servers[row]
+                seen = _Transfers(client, server, same_transfers=self._options.same_transfers)
+                confidence = pairing_confidence(match.ground, alignment.values(), seen)
+                if not seen.was_asked:
+                    known[key] = confidence
+            confidences.append(min(confidence * logistic(match.margin), RIVALLED) if match.rivals else confidence)
+        return confidences
 
     def packet_counts(self, matches: Sequence[Match]) -> Int64Array:
         """Packets of each match in both captures."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from detector.clocks.capture_ticks import ticks_of_sides_s
-from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
+from detector.clocks.clock_relation import TIMESTAMP_ERROR_S, ClockBasis
 from detector.clocks.early_acks import ahead_of_receiver, violations
 from detector.clocks.handshake_path import handshake_round_trips_ns, legs_ns
 from detector.clocks.relation_columns import ClockRelations, LargerFlows
@@ -28,6 +28,9 @@ from pepscope.results.evidence.columns import BoolArray, Figure
 from pepscope.results.verdicts import FloatArray
 
 _DIRECTIONS = tuple(direction.name.lower() for direction in DIRECTIONS)
+
+#: Texts of modes and bases: looking one up is faster than asking an enum.
+_IN_WORDS: Mapping[str, str] = {member: member.value for kind in (ClockMode, ClockBasis) for member in kind}
 
 OWN_BEFORE = "acks_before_receivers_own"
 OWN_COMPARED = "acks_compared_with_receivers_own"
@@ -124,8 +127,8 @@ class Measured(Struct, frozen=True):
             steps_s[row] = clocks[row].steps_s[0]
         return [
             Figure("direction", [_DIRECTIONS[not is_up] for is_up in self.flows.is_up.tolist()]),
-            Figure("clocks", [mode.value for mode in clocks.modes]),
-            Figure("clock_basis", [basis.value for basis in clocks.bases]),
+            Figure("clocks", [_IN_WORDS[mode] for mode in clocks.modes]),
+            Figure("clock_basis", [_IN_WORDS[basis] for basis in clocks.bases]),
             Figure("slack_s", finite(self.of_clocks("slack_s"))),
             Figure("exact_slack_s", finite(self.of_clocks("exact_slack_s"))),
             Figure("violating_share", self.violating / np.maximum(self.timed, 1)),

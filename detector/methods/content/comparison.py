@@ -67,7 +67,7 @@ def examine(context: Context) -> Findings:
             evidence[int(sides.rows[place])] = found
     compared = _sizes(sides, np.flatnonzero(are_alike))
     columns = [part.at(sides.rows[are_alike]) for part in compared]
-    return Findings.of_rows(len(context.observations), evidence, columns)
+    return Findings.of_rows(evidence, columns)
 
 
 def _are_alike(sides: Sides, grown_bytes: Int64Array) -> BoolArray:

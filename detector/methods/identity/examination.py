@@ -71,7 +71,7 @@ def examine(context: Context) -> Findings:
     if aligned.segments:
         with np.errstate(divide="ignore", invalid="ignore"):  # where a share is of nothing, nothing is read of it
             columns = _judge(compare(aligned), alone)
-    return Findings.of_rows(len(context.observations), alone, columns)
+    return Findings.of_rows(alone, columns)
 
 
 @cache
