@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from detector.pair import Pair
 from detector.streams.curves import NEVER
-from detector.streams.loaded import packets_of
+from detector.streams.loaded import OnDemand, packets_of
 from detector.streams.sides import Aligned, Sides
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
@@ -52,10 +52,48 @@ class FlowClouds(Struct, frozen=True):
     retransmitted_share: float
 
 
-def clouds_of(pairs: Sequence[Pair], known_sides: Sides | None = None) -> list[dict[Direction, FlowClouds]]:
+class Clouds(OnDemand[Mapping[Direction, FlowClouds]]):
+    """The clouds of many pairs by direction: `times` up and down, None where these cannot be compared, and the shares
+    of data that were sent again; objects of those that are read."""
+
+    def __init__(self, times: Sequence[Sequence[_core.FlowTimes | None]], retransmitted_share: FloatArray) -> None:
+        self.times = times
+        self.retransmitted_share = retransmitted_share
+        super().__init__(len(times[0]))
+
+    @classmethod
+    def of(cls, clouds: Sequence[Mapping[Direction, FlowClouds]]) -> Clouds:
+        """Clouds that are objects already."""
+        flows = [[each.get(direction) for each in clouds] for direction in DIRECTIONS]
+        times = [[None if flow is None else flow.times for flow in way] for way in flows]
+        shares = [[0.0 if flow is None else flow.retransmitted_share for flow in way] for way in flows]
+        made = cls(times, np.array(shares, np.float64).reshape(2, -1))
+        made.made.update(enumerate(clouds))
+        return made
+
+    def at(self, rows: Int64Array) -> Clouds:
+        """Those of some pairs."""
+        chosen: list[int] = rows.tolist()
+        return Clouds([[way[row] for row in chosen] for way in self.times], self.retransmitted_share[:, rows])
+
+    @property
+    def are_compared(self) -> BoolArray:
+        """Whether the flow of a direction (rows) of each pair can be compared."""
+        return np.array([[times is not None for times in way] for way in self.times], np.bool_)
+
+    def _make(self, row: int) -> Mapping[Direction, FlowClouds]:
+        return {
+            direction: FlowClouds(direction, times, float(self.retransmitted_share[direction, row]))
+            for direction in DIRECTIONS
+            if (times := self.times[direction][row]) is not None
+        }
+
+
+def clouds_of(pairs: Sequence[Pair], known_sides: Sides | None = None) -> Clouds:
     """Times of the data and acknowledgements of each pair at both ends, by direction, where they can be compared."""
     sides = known_sides or Sides.of(pairs)
-    clouds: list[dict[Direction, FlowClouds]] = [{} for _ in range(len(pairs))]
+    times_of: list[Sequence[_core.FlowTimes | None]] = []
+    shares = np.zeros((2, len(pairs)))
     for direction in DIRECTIONS:
         aligned, began = sides.aligned(direction), sides.began(direction)
         chosen = np.flatnonzero(_can_be_compared(aligned, began))
@@ -74,11 +112,16 @@ def clouds_of(pairs: Sequence[Pair], known_sides: Sides | None = None) -> list[d
         )
         sent = sides.sender(direction)
         again, data = (sent.of_flow(direction, name)[chosen] for name in ("retransmitted_packets", "data_packets"))
-        shares = (again / np.maximum(data, 1)).tolist()
-        for row, times, share in zip(sides.rows[chosen].tolist(), found, shares, strict=True):
-            if times is not None:
-                clouds[row][direction] = FlowClouds(direction, times, share)
-    return clouds
+        rows = sides.rows[chosen]
+        shares[direction, rows] = again / np.maximum(data, 1)
+        if len(rows) == len(pairs):
+            times_of.append(found)
+        else:
+            times: list[_core.FlowTimes | None] = [None] * len(pairs)
+            for row, of_flow in zip(rows.tolist(), found, strict=True):
+                times[row] = of_flow
+            times_of.append(times)
+    return Clouds(times_of, shares)
 
 
 def _can_be_compared(aligned: Aligned, began: tuple[BoolArray, BoolArray]) -> BoolArray:

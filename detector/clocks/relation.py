@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from msgspec.structs import replace
 
 from detector.clocks.clock_relation import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation
 from detector.clocks.clouds import (
+    Clouds,
     FlowClouds,
     clouds_of,
     larger,
@@ -35,7 +37,7 @@ from detector.clocks.clouds import (
     loss_share,
     spared_points,
 )
-from detector.clocks.relation_columns import ClockRelations
+from detector.clocks.relation_columns import NO_FLOW, ClockRelations
 from detector.clocks.separation import DRIFT_STEPS, Separation
 from detector.clocks.set_clock import clock_was_set
 from detector.clocks.step_evidence import steps_contradicted
@@ -87,9 +89,9 @@ def relate_all(pairs: Sequence[Pair], sides: Sides | None = None) -> ClockRelati
     clouds = clouds_of(pairs, sides)
     relating = _Relating(pairs, clouds)
     alike: dict[tuple[ClockMode, float], list[int]] = defaultdict(list)
-    for row, (mode, limit) in enumerate(option_of(pairs, _mode_and_limit)):
-        if clouds[row]:
-            alike[mode, limit].append(row)
+    modes = option_of(pairs, _mode_and_limit)
+    for row in np.flatnonzero(clouds.are_compared.any(axis=0)).tolist():
+        alike[modes[row]].append(row)
     for (mode, limit), rows in alike.items():
         relating.add(mode, limit, np.array(rows, np.int64))
     return relating.relations()
@@ -114,13 +116,13 @@ class _Relating:
     are related one by one.
     """
 
-    def __init__(self, pairs: Sequence[Pair], clouds: Sequence[Mapping[Direction, FlowClouds]]) -> None:
+    def __init__(self, pairs: Sequence[Pair], clouds: Clouds) -> None:
         self._pairs = pairs
         self._clouds = clouds
         nothing = ClockRelations.of([_unrelated(pairs[0])]) if pairs else ClockRelations.of([])
         self._numbers = {name: np.repeat(column, len(pairs)) for name, column in nothing.numbers.items()}
         self._bases = [ClockBasis.NONE] * len(pairs)
-        self._larger: list[FlowClouds | None] = [None] * len(pairs)
+        self._larger_way = np.full(len(pairs), NO_FLOW)
         self._lines: list[_OwnedLines] = []
         self._alike: list[_Alike] = []
         self._place_of = np.full((2, len(pairs)), _NOWHERE)  # among these, and in one of them
@@ -128,15 +130,13 @@ class _Relating:
 
     def add(self, mode: ClockMode, limit: float, rows: Int64Array) -> None:
         """Relate those in some rows, which have clouds."""
-        places = rows.tolist()
-        flows = _Flows([self._clouds[row] for row in places])
+        flows = _Flows(self._clouds.at(rows))
         spared = flows.spared()
         steps = DRIFT_STEPS if mode is ClockMode.GENERAL else None
         constraints, found = _core.clock_bounds(flows.by_connection(), spared, TEST_BINS, limit, steps)
         self._place_of[:, rows] = np.full(len(rows), len(self._alike)), np.arange(len(rows))
         self._alike.append(_Alike(mode, limit, constraints, found))
-        for row, flow in zip(places, flows.larger(), strict=True):
-            self._larger[row] = flow
+        self._larger_way[rows] = flows.larger_way()
         if mode is ClockMode.GENERAL:
             is_plain = found["most"][0] >= -TIMESTAMP_ERROR_S * 1e9
             self._add_plain(rows, np.flatnonzero(is_plain), flows, found, spared)
@@ -204,7 +204,7 @@ class _Relating:
         lines = [np.concatenate(column) for column in zip(_NO_LINES, *self._lines, strict=True)]
         order = np.argsort(lines[0], kind="stable")
         ordered = _core.ClockLineColumns(len(self._pairs), *(column[order] for column in lines))
-        columns = modes, self._bases, self._clouds, self._larger, ordered, self._numbers
+        columns = modes, self._bases, self._clouds, self._larger_way, ordered, self._numbers
         return ClockRelations(*columns, self._make, self._made)
 
     def _make(self, row: int) -> ClockRelation:
@@ -244,11 +244,12 @@ _SLACK, _OFFSET, _DRIFT, _LOW, _HIGH = range(5)
 class _Flows:
     """The flows of connections that have some, as columns over all flows of all of them."""
 
-    def __init__(self, clouds: Sequence[Mapping[Direction, FlowClouds]]) -> None:
+    def __init__(self, clouds: Clouds) -> None:
         self._clouds = clouds
-        self._flows = [(row, flow) for row, each in enumerate(clouds) for flow in each.values()]
-        self._rows = np.array([row for row, _ in self._flows], np.int64)
-        self._numbers = _core.flow_numbers([flow.times for _, flow in self._flows])
+        are_compared = clouds.are_compared.T
+        self._rows, self._ways = np.nonzero(are_compared)
+        self._retransmitted_share = clouds.retransmitted_share.T[are_compared]
+        self._numbers = _core.flow_numbers(list(chain.from_iterable(self.by_connection())))
         first = np.searchsorted(self._rows, np.arange(len(clouds)))
         last = np.searchsorted(self._rows, np.arange(len(clouds)), side="right") - 1
         data = self._numbers["data_count"]
@@ -257,11 +258,11 @@ class _Flows:
 
     def by_connection(self) -> list[list[_core.FlowTimes]]:
         """The times of the flows of each connection."""
-        return [[flow.times for flow in each.values()] for each in self._clouds]
+        return [[times for times in both if times is not None] for both in zip(*self._clouds.times, strict=True)]
 
-    def larger(self) -> list[FlowClouds]:
-        """The flow of each connection with most data points."""
-        return [self._flows[place][1] for place in self._larger.tolist()]
+    def larger_way(self) -> Int64Array:
+        """The direction of the flow of each connection with most data points."""
+        return np.asarray(self._ways[self._larger])
 
     def round_trips_s(self) -> FloatArray:
         """The least acknowledgement round trip at the sender of the larger flow; infinite where unknown."""
@@ -281,10 +282,10 @@ class _Flows:
         numbers, rows, count = self._numbers, self._rows, len(self._clouds)
         sender_loss = loss_share(numbers["sender_lost"], numbers["sender_held"])
         receiver_loss = loss_share(numbers["receiver_lost"], numbers["receiver_held"])
-        again = np.minimum(1.0, np.array([flow.retransmitted_share for _, flow in self._flows]) + sender_loss)
+        again = np.minimum(1.0, self._retransmitted_share + sender_loss)
         data_mean = numbers["data_count"] * sender_loss * again
         ack_mean = numbers["timed_ack_count"] * receiver_loss * again
-        is_up = np.array([flow.direction is _UP for _, flow in self._flows], np.bool_)
+        is_up = self._ways == _UP
         # Data of the client and acknowledgements to the server bound from above, the others from below.
         lower: FloatArray = np.bincount(rows, np.where(is_up, ack_mean, data_mean), count).astype(np.float64)
         upper: FloatArray = np.bincount(rows, np.where(is_up, data_mean, ack_mean), count).astype(np.float64)

@@ -13,11 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from detector.clocks.clock_relation import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation, Lines
-from detector.clocks.clouds import FlowClouds, larger
+from detector.clocks.clouds import Clouds, FlowClouds, larger
 from detector.options import ClockMode
 from pepscope import _core
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray
+
+#: `ClockRelations.larger_way` of a connection without a flow that can be compared.
+NO_FLOW = -1
+
+
+def _way_of(flow: FlowClouds | None) -> int:
+    return NO_FLOW if flow is None else flow.direction
 
 
 def _least_acknowledged_s(clock: ClockRelation) -> float:
@@ -56,10 +63,9 @@ def line_columns(lines: Sequence[Lines]) -> _core.ClockLineColumns:
 
 
 class LargerFlows(NamedTuple):
-    """The larger flows of some connections: their rows, the flows and times of these, and which go up."""
+    """The larger flows of some connections: their rows, the times of these, and which go up."""
 
     rows: Int64Array
-    flows: Sequence[FlowClouds]
     times: Sequence[_core.FlowTimes]
     is_up: BoolArray
 
@@ -67,20 +73,19 @@ class LargerFlows(NamedTuple):
         """Some of them, by place."""
         if len(places) == len(self.rows):
             return self
-        chosen: list[int] = places.tolist()
-        flows = [self.flows[place] for place in chosen]
-        return LargerFlows(self.rows[places], flows, [flow.times for flow in flows], self.is_up[places])
+        times = [self.times[place] for place in places.tolist()]
+        return LargerFlows(self.rows[places], times, self.is_up[places])
 
 
 @dataclass(frozen=True)
 class ClockRelations(Sequence[ClockRelation]):
-    """Each column has an element a connection: its clouds and the larger one of them, pieces as `ClockRelation.lines`,
-    numbers by the names of `NUMBERS`. `make` makes the object of one."""
+    """Each column has an element a connection: its clouds and the direction of the larger one of them (`NO_FLOW`
+    without any), pieces as `ClockRelation.lines`, numbers by the names of `NUMBERS`. `make` makes the object of one."""
 
     modes: Sequence[ClockMode]
     bases: Sequence[ClockBasis]
-    clouds: Sequence[Mapping[Direction, FlowClouds]]
-    larger: Sequence[FlowClouds | None]
+    clouds: Clouds
+    larger_way: Int64Array
     lines: _core.ClockLineColumns
     numbers: Mapping[str, npt.NDArray[Any]]
     make: Callable[[int], ClockRelation]
@@ -93,8 +98,8 @@ class ClockRelations(Sequence[ClockRelation]):
         return cls(
             [each.mode for each in relations],
             [each.basis for each in relations],
-            [each.clouds for each in relations],
-            [larger(each.clouds) for each in relations],
+            Clouds.of([each.clouds for each in relations]),
+            np.array([_way_of(larger(each.clouds)) for each in relations], np.int64),
             line_columns([each.lines for each in relations]),
             numbers,
             relations.__getitem__,
@@ -124,8 +129,8 @@ class ClockRelations(Sequence[ClockRelation]):
         return ClockRelations(
             [self.modes[place] for place in places],
             [self.bases[place] for place in places],
-            [self.clouds[place] for place in places],
-            [self.larger[place] for place in places],
+            self.clouds.at(rows),
+            self.larger_way[rows],
             self.lines.at(rows),
             {name: column[rows] for name, column in self.numbers.items()},
             lambda row: self[places[row]],
@@ -134,10 +139,10 @@ class ClockRelations(Sequence[ClockRelation]):
     @cached_property
     def flows(self) -> LargerFlows:
         """The larger flows of those that have one."""
-        known = [(row, flow) for row, flow in enumerate(self.larger) if flow is not None]
-        flows = [flow for _, flow in known]
-        is_up = np.array([flow.direction is Direction.UP for flow in flows], np.bool_)
-        return LargerFlows(np.array([row for row, _ in known], np.int64), flows, [flow.times for flow in flows], is_up)
+        rows, of_way = np.flatnonzero(self.larger_way != NO_FLOW), self.clouds.times
+        ways = self.larger_way[rows]
+        found = (of_way[way][row] for way, row in zip(ways.tolist(), rows.tolist(), strict=True))
+        return LargerFlows(rows, [times for times in found if times is not None], ways == Direction.UP)
 
     @cached_property
     def are_separable(self) -> BoolArray:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pepscope.captures.packets import Int64Array
+
 #: Start differences this near to each other may have one cause.
 _HALF_WINDOW_NS = 500_000_000
 
@@ -13,11 +15,11 @@ _HALF_WINDOW_NS = 500_000_000
 _MOST_DIFFERENCES = 4096
 
 
-def common_offset(candidates: Sequence[tuple[int, int]]) -> int:
+def common_offset(differences_ns: Sequence[int] | Int64Array) -> int:
     """The start difference (ns) that most candidates share within half a second; the smallest among equals."""
-    if not candidates:
+    if not len(differences_ns):
         return 0
-    differences = np.sort(np.array([two - one for one, two in candidates], np.int64))
+    differences = np.sort(np.asarray(differences_ns, np.int64))
     if len(differences) > _MOST_DIFFERENCES:
         differences = differences[np.linspace(0, len(differences) - 1, _MOST_DIFFERENCES).astype(np.int64)]
     near = np.searchsorted(differences, differences + _HALF_WINDOW_NS, side="right")
@@ -27,8 +29,8 @@ def common_offset(candidates: Sequence[tuple[int, int]]) -> int:
     return int(np.median(differences[np.abs(differences - centre) <= _HALF_WINDOW_NS]))
 
 
-def agreed_offset(candidates: Sequence[tuple[int, int]]) -> int | None:
+def agreed_offset(differences_ns: Sequence[int] | Int64Array) -> int | None:
     """The start difference (ns) that at least two candidates share; None where there is none."""
-    offset = common_offset(candidates)
-    near = sum(abs(two - one - offset) <= _HALF_WINDOW_NS for one, two in candidates)
-    return offset if near >= 2 else None
+    offset = common_offset(differences_ns)
+    near = np.abs(np.asarray(differences_ns, np.int64) - offset) <= _HALF_WINDOW_NS
+    return offset if near.sum() >= 2 else None

@@ -121,16 +121,16 @@ def _leads_s(context: Context) -> FloatArray:
         )
         # Where more arrived than left, the sender's capture missed one.
         is_known = are_known(sent_ns, arrived_ns) & (arrived_count <= sent_count)
-        reverse, clouds = direction.reverse, clocks.clouds
+        times_of = clocks.clouds.times[direction.reverse]
         known = [
-            (place, flow.times)
+            (place, found)
             for place in np.flatnonzero(is_known).tolist()
-            if (flow := clouds[rows[place]].get(reverse)) is not None
+            if (found := times_of[rows[place]]) is not None
         ]
         places = np.array([place for place, _ in known], np.int64)
-        related, times = both[places], [flow_times for _, flow_times in known]
-        found = _core.fin_leads_ns(times, sent_ns[places], arrived_ns[places], clocks.lines.at(related))
-        leads_s[direction, related] = found / 1e9
+        related, times = both[places], [found for _, found in known]
+        leads_ns = _core.fin_leads_ns(times, sent_ns[places], arrived_ns[places], clocks.lines.at(related))
+        leads_s[direction, related] = leads_ns / 1e9
     return leads_s
 
 

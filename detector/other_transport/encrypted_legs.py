@@ -168,7 +168,7 @@ def _assigned(found: Sequence[Legs]) -> list[Legs]:
     telling = [legs for legs in found if legs.telling]
     sure = _unrivalled(telling)
     if len(sure) < len(telling):
-        offset = common_offset([(0, legs.start_gap_ns) for legs in telling])
+        offset = common_offset([legs.start_gap_ns for legs in telling])
         sure = _unrivalled([legs for legs in telling if abs(legs.start_gap_ns - offset) <= START_SLACK_NS])
     if not sure:
         return []

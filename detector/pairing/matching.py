@@ -143,7 +143,7 @@ class Matcher:
         candidates = by_identity(self.first, self.second, self.left, self.right, offset)
         if self._offset is None:
             sure = [c for c in candidates if c.nats >= SEQUENCE_NUMBER_NATS] or _alone_on_both_sides(candidates)
-            self._offset = agreed_offset(self._starts(sure))
+            self._offset = agreed_offset(self._start_gaps(sure))
         self._assign(candidates)
         self._offset = self._known_clock_offset()
 
@@ -163,7 +163,7 @@ class Matcher:
         candidates = by_payload(self.first, self.second, self.left, self.right, self._may_be_one, closely=True)
         offset = self._offset
         if offset is None:
-            offset = common_offset([(o.first_time_ns, t.first_time_ns) for o, t in self._equal_lengths()])
+            offset = common_offset([two.first_time_ns - one.first_time_ns for one, two in self._equal_lengths()])
         equal = by_key(self.left, self.right, lengths, Ground.LENGTHS, LENGTHS_NATS, offset)
         self._assign(merged([*candidates, *(c for c in equal if self._overlaps(c))]), related=True)
 
@@ -179,7 +179,7 @@ class Matcher:
 
     def _assign(self, candidates: list[Candidate], *, related: bool = False) -> None:
         """Take the best pairing of the candidates, weighed with starts and, if `related`, with end points as well."""
-        offset = self._offset if self._offset is not None else common_offset(self._starts(candidates))
+        offset = self._offset if self._offset is not None else common_offset(self._start_gaps(candidates))
         weighed = []
         lefts, rights = {c.first for c in candidates}, {c.second for c in candidates}
         names = {number: end_points_text(self.left[number]) for number in lefts}
@@ -254,7 +254,7 @@ class Matcher:
         )
         starts = self._ones.first_time_ns[one], self._twos.first_time_ns[two]
         ends = self._ones.last_time_ns[one], self._twos.last_time_ns[two]
-        self._offset = agreed_offset(list(zip(starts[0].tolist(), starts[1].tolist(), strict=True)))
+        self._offset = agreed_offset(starts[1] - starts[0])
         slack_ns = CLOCK_SLACK_NS if self._offset is None else self._known_slack_ns
         offset = self._offset or 0
         gaps = np.maximum(starts[0] + offset - ends[1], starts[1] - ends[0] - offset)
@@ -307,8 +307,8 @@ class Matcher:
         near_ns = CLOCK_SLACK_NS + abs(offset)
         return sum(abs(first_data_ns(other) - began) <= near_ns for other in alike[lengths(one)]) == 2
 
-    def _starts(self, candidates: Iterable[Candidate]) -> list[tuple[int, int]]:
-        return [(self.left[c.first].first_time_ns, self.right[c.second].first_time_ns) for c in candidates]
+    def _start_gaps(self, candidates: Iterable[Candidate]) -> list[int]:
+        return [self.right[c.second].first_time_ns - self.left[c.first].first_time_ns for c in candidates]
 
     def _known_clock_offset(self) -> int | None:
         """The clock offset (ns) by the connections matched so far, or else what was agreed on before."""

@@ -39,13 +39,12 @@ class OnDemand(Sequence[Made], Generic[Made]):
     def __getitem__(self, place: int | slice) -> Made | list[Made]:
         if isinstance(place, slice):
             return [self[each] for each in range(*place.indices(self._count))]
-        item = self.made.get(place)
-        if item is None:
-            row = place + self._count if place < 0 else place
+        row = place + self._count if place < 0 else place
+        if row not in self.made:
             if not 0 <= row < self._count:
                 raise IndexError(f"item {place} of {self._count}")
-            item = self.made.get(row) or self.made.setdefault(row, self._make(row))
-        return item
+            self.made[row] = self._make(row)
+        return self.made[row]
 
     def __iter__(self) -> Iterator[Made]:
         return map(self.__getitem__, range(self._count))
