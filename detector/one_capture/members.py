@@ -26,6 +26,19 @@ def quantiles(values: Floats, member: Ints, members: int, share: float) -> Float
     return member_quantiles(*columns, members, share)
 
 
+def pooled_quantiles(values: Floats, count: Floats, member: Ints, members: int, share: float) -> Floats:
+    """The same where each value stands for so many samples."""
+    known = np.flatnonzero(~np.isnan(values) & (count > 0) & (member >= 0))
+    order = known[np.lexsort((values[known], member[known]))]
+    owner, samples = member[order], np.cumsum(count[order])
+    first, last = np.searchsorted(owner, np.arange(members)), np.searchsorted(owner, np.arange(members), side="right")
+    found, some = np.full(members, np.nan), np.flatnonzero(last > first)
+    before = samples[first[some]] - count[order[first[some]]]
+    wanted = before + np.floor(share * (samples[last[some] - 1] - before - 1))
+    found[some] = values[order[np.searchsorted(samples, wanted, side="right")]]
+    return found
+
+
 def shares(happens: npt.NDArray[np.bool_], known: npt.NDArray[np.bool_], member: Ints, members: int) -> Floats:
     """Of the connections of each member of which it is known, the share to which something happens; NaN of none."""
     counts = np.bincount(member[known & (member >= 0)], minlength=members)

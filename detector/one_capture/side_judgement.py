@@ -45,9 +45,6 @@ _VARIATION_AGAINST, _VARIATION_FOR = -4.0, 1.2
 #: crosses a satellite, behind which few split points stand with more than a room between them and the client.
 _LONGEST_WIRE_S = 0.4
 
-#: A handshake that is nearer than data is not thought of where times and senders speak so much against it.
-_AGAINST_NEARER_NATS = -2.0
-
 #: Shares below this one are none.
 _LEAST_SHARE = 1e-300
 
@@ -258,7 +255,8 @@ class _Shown(Struct, frozen=True):
                 self.priors,
             )  # fmt: skip
             hits = None if cached is None else cached.of(inside)
-            parts.append(posterior(here, seen, self.waiting.of(member[inside]), hits))
+            behind = self.handshakes.behind(member[inside])
+            parts.append(posterior(here, seen, self.waiting.of(member[inside]), behind, hits))
         return joined(parts)
 
     def _units(self, unit: Ints, variation: Ints, close_unit: Ints) -> _Units:
@@ -267,15 +265,9 @@ class _Shown(Struct, frozen=True):
         unit = np.concatenate([unit, close_unit])
         kind = np.concatenate([timing.kind, closes.kind])
         weight = np.concatenate([timing.weight, closes.weight])
-        beyond = [
-            np.concatenate(each)
-            for each in ((timing.excess_s, closes.excess_s), (timing.data_excess_s, closes.data_excess_s))
-        ]
-        bins = [
-            np.concatenate([of_timing, excess_bin(of_closes)])
-            for of_timing, of_closes in zip(timing.bins, (closes.excess_s, closes.data_excess_s), strict=True)
-        ]
-        equal = equal_members(unit, codes([kind, *bins, weight]), variation)
+        excess_s = np.concatenate([timing.excess_s, closes.excess_s])
+        bins = np.concatenate([timing.bins, excess_bin(closes.excess_s)])
+        equal = equal_members(unit, codes([kind, bins, weight]), variation)
         is_first = np.zeros(len(variation), np.bool_)
         is_first[equal.first] = True
         order = np.flatnonzero(is_first[unit])
@@ -287,33 +279,28 @@ class _Shown(Struct, frozen=True):
             inside = slice(*np.searchsorted(of_kind, [start, stop]))
             rows, classes = order[inside], variation[equal.first[start:stop]]
             of_unit = of_kind[inside] - start
-            nats = [
-                exchange_nats(
-                    tables, of_unit, kind[rows], classes[of_unit], excess_s[rows], weight[rows], stop - start,
-                )
-                for excess_s in beyond
-            ]  # fmt: skip
-            found.append(member_nats(nats[0], nats[1], self.priors, _paths(tables, classes)))
+            nats = exchange_nats(
+                tables, of_unit, kind[rows], classes[of_unit], excess_s[rows], weight[rows], stop - start
+            )
+            found.append(member_nats(nats, self.priors, _paths(tables, classes)))
         return _Units(joined_members(found), equal.kind)
 
     def _seen(self, member: Ints, group: Ints, groups: int, beside: _Beside) -> Seen:
         """What is seen of groups beside their exchanges: `beside`, and what their members' handshakes say."""
         of = self.handshakes
-        as_fast, faster, same, other = (
+        as_fast, same, other = (
             np.bincount(group, nats_of[member], groups).astype(np.float64)
-            for nats_of in (of.as_fast, of.faster, of.same_sender, of.other_sender)
+            for nats_of in (of.as_fast, of.same_sender, of.other_sender)
         )
         sent = np.maximum(np.bincount(group, of.same_sender[member] != 0, groups), 1)
         same, other = same / sent, other / sent  # one box answers for all members
         end, split = beside.end, beside.split
-        # Without a sign of its own a nearer handshake is none: round trips of data alone always look a little longer.
-        possible = faster - as_fast + other - same > _AGAINST_NEARER_NATS
-        nearer = np.where(possible, np.maximum(end, split) + faster, -np.inf)
+        either = np.maximum(end, split)
         return Seen(
             end=end + as_fast + same,
             split=split + as_fast + same,
-            holding=nearer + same,
-            handshakes_answered=nearer + other,
+            holding=either + same,
+            handshakes_answered=either + other,
             connects_first=beside.waits + as_fast + same,
         )
 

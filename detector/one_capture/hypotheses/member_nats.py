@@ -32,9 +32,6 @@ ENDS_TLS = 0.1
 #: Of late applications, those where a person answers.
 _PERSONS = 0.5
 
-#: Of what answers handshakes for others, the share that makes first answers wait for its own handshake with the host.
-_CONNECTS_LATE = 0.2
-
 #: Of split points, those that close towards the server by themselves once it has answered: where they can read what is
 #: said, where they cannot, and where TLS ends. What passes bytes on does not know that nothing more will be asked.
 _CLOSES_ITSELF, _CLOSES_UNREAD, _ENDS_TLS_AND_CLOSES = 0.2, 0.02, 0.6
@@ -68,13 +65,12 @@ class Paths(Struct, frozen=True):
 class MemberNats(Struct, frozen=True):
     """Log-likelihoods of what members' exchanges say, priors of members included.
 
-    `parts` by way of being end to end (rows, see `_end_parts`) and member, `passed` where handshakes are answered and
-    data pass end to end, `legs` by member and each of `HIDDEN_S` where everything crosses the leg, `legs_behind_tls`
-    where TLS ends at the split point; `answers`: whether a member answered anything.
+    `parts` by way of being end to end (rows, see `_end_parts`) and member, `legs` by member and each of `HIDDEN_S`
+    where everything crosses the leg, `legs_behind_tls` where TLS ends at the split point; `answers`: whether a member
+    answered anything.
     """
 
     parts: Floats
-    passed: Floats
     legs: Floats
     legs_behind_tls: Floats
     answers: npt.NDArray[np.bool_]
@@ -82,9 +78,8 @@ class MemberNats(Struct, frozen=True):
     def of(self, members: Ints) -> MemberNats:
         """Those of some members."""
         return MemberNats(
-            self.parts[:, members], self.passed[members], self.legs[members], self.legs_behind_tls[members],
-            self.answers[members],
-        )  # fmt: skip
+            self.parts[:, members], self.legs[members], self.legs_behind_tls[members], self.answers[members]
+        )
 
     def with_late_sometimes(self, known: npt.NDArray[np.bool_], sometimes: Floats, priors: Priors) -> MemberNats:
         """With applications that are late as often always as `sometimes` (log-likelihoods), where that is `known`."""
@@ -94,25 +89,19 @@ class MemberNats(Struct, frozen=True):
         return replace(self, parts=parts)
 
 
-def member_nats(nats: ExchangeNats, by_data: ExchangeNats, priors: Priors, paths: Paths) -> MemberNats:
-    """What each member's exchanges say by themselves: `nats` beyond all round trips, handshakes included; `by_data`
-    beyond those of data alone."""
+def member_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> MemberNats:
+    """What each member's exchanges say by themselves."""
     parts = _end_parts(nats, priors, paths)
     legs, behind_tls = _leg_nats(nats, priors, paths)
     answers = np.any(nats.handshake != 0, axis=1) | np.any(nats.application != 0, axis=1)
-    any_way = np.logaddexp(log(1 - ENDS_TLS) + legs, log(ENDS_TLS) + behind_tls)
-    passed = _passed(nats, by_data, parts, any_way, priors, paths)
-    return MemberNats(parts, passed, legs, behind_tls, answers)
+    return MemberNats(parts, legs, behind_tls, answers)
 
 
 def joined_members(every: Sequence[MemberNats]) -> MemberNats:
     """Members one after the other."""
     return MemberNats(
         np.concatenate([each.parts for each in every], axis=1),
-        *(
-            np.concatenate([getattr(each, name) for each in every])
-            for name in ("passed", "legs", "legs_behind_tls", "answers")
-        ),
+        *(np.concatenate([getattr(each, name) for each in every]) for name in ("legs", "legs_behind_tls", "answers")),
     )
 
 
@@ -205,31 +194,6 @@ def _late_close(nats: ExchangeNats, paths: Paths) -> Floats:
     at_once = log(_CLOSES_AT_ONCE) + _end_nats(nats.closes, paths)[:, None]
     late: Floats = np.logaddexp(log(1 - _CLOSES_AT_ONCE) + nats.closes[:, TimingTables.LATE], at_once)
     return late
-
-
-def _passed(
-    nats: ExchangeNats, by_data: ExchangeNats, parts: Floats, legs: Floats, priors: Priors, paths: Paths
-) -> Floats:
-    """Log-likelihoods by member of data that pass end to end; `parts` and `legs` are those by all round trips.
-
-    Beyond a handshake that something nearer answered, exchanges are late by the rest of the path, as by a leg. So they
-    are no likelier than by any leg, however near to the round trips of data they are: where acknowledgements ride on
-    answers, exchanges are those round trips. A box that connects only when the client has sent makes the first answer
-    of a connection wait for its own handshake, too, as a relay does.
-    """
-    summed = sum_nats(parts.T)
-    both = (
-        (nats.handshake, by_data.handshake), (nats.application, by_data.application), (nats.close, by_data.close),
-        (nats.client_close, by_data.client_close),
-    )  # fmt: skip
-    (other,) = np.nonzero(np.any([np.any(one != another, axis=1) for one, another in both], axis=0))
-    if len(other):
-        by_data_nats = sum_nats(_end_parts(by_data.of(other), priors, paths.of(other)).T)
-        by_leg_nats = any_leg(legs[other])
-        summed[other] = np.logaddexp(
-            log(1 - _CONNECTS_LATE) + np.minimum(by_data_nats, by_leg_nats), log(_CONNECTS_LATE) + by_leg_nats
-        )
-    return summed
 
 
 def _leg_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> tuple[Floats, Floats]:

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.cached_answers import CacheNats
 from detector.one_capture.hypotheses.member_nats import ENDS_TLS
-from detector.one_capture.hypotheses.splits import Groups, late_nats
+from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import by_group, log, sum_nats
 from detector.one_capture.likelihoods.priors import Priors
 from detector.one_capture.likelihoods.timing_tables import Floats
@@ -86,8 +86,11 @@ class Seen(Struct, frozen=True):
     connects_first: Floats
 
 
-def posterior(groups: Groups, seen: Seen, waiting: WaitingNats, cached: CacheNats | None = None) -> Posterior:
-    """Weigh the hypotheses of groups; `cached` is None where caches are not thought of."""
+def posterior(
+    groups: Groups, seen: Seen, waiting: WaitingNats, answered: Floats, cached: CacheNats | None = None
+) -> Posterior:
+    """Weigh the hypotheses of groups. `answered` are log-likelihoods by member and path behind something that answers
+    its handshakes (`HandshakeNats.behind`), `cached` is None where caches are not thought of."""
     if cached is not None:
         groups = replace(
             groups, members=groups.members.with_late_sometimes(cached.known, cached.sometimes, groups.priors)
@@ -103,7 +106,7 @@ def posterior(groups: Groups, seen: Seen, waiting: WaitingNats, cached: CacheNat
     crossing, ends_tls = log(1 - ENDS_TLS) + groups.crossing(), log(ENDS_TLS) + groups.behind_tls()
     split = np.logaddexp(crossing, ends_tls)
     fleet = alike.parts[2] - log(priors.late) + no_leg if priors.late else np.full(groups.count, -np.inf)
-    passed = _passed(groups) + summed(reference.by_data)
+    passed = groups.behind_answered(answered)
     whole = log(1.0 - priors.split)
     # What one member does, is no habit of many.
     together = np.where(summed(members.answers.astype(np.float64)) > 1, 1.0, _NEVER)
@@ -140,22 +143,6 @@ def posterior(groups: Groups, seen: Seen, waiting: WaitingNats, cached: CacheNat
         ),
         member_site=np.exp(parts[3] + without - member_end),
     )
-
-
-def _passed(groups: Groups) -> Floats:
-    """Log-likelihoods by group of data that pass end to end behind handshakes that something answers; hosts may be as
-    unsteady there as behind a split."""
-    members, priors = groups.members, groups.priors
-    passed = np.logaddexp(
-        log(1 - priors.common_leg) + by_group(members.passed, groups.group, groups.count),
-        log(priors.common_leg) + groups.alike.passed,
-    )
-    if not priors.unsteady:
-        return passed
-    anyhow = np.logaddexp(members.passed, late_nats(members, priors)) - np.log(2.0)
-    unsteady = by_group(anyhow, groups.group, groups.count)
-    either: Floats = np.logaddexp(log(1 - priors.unsteady) + passed, log(priors.unsteady) + unsteady)
-    return either
 
 
 def _busy(parts: Floats, priors: Priors) -> Floats:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.cached_answers import CacheNats
 from detector.one_capture.hypotheses.member_nats import MemberNats
@@ -94,6 +95,18 @@ class Groups(Struct, frozen=True):
         own = self._own(np.logaddexp(self._any_that_shows(self.legs), late) - np.log(2.0), self._prompt_or_late())
         by_leg = legs_by_group(self.reference.nats[:, 1:], self.group, self.count) + LEG_NATS
         either: Floats = np.logaddexp(own, late_nats(self.alike, self.priors) + any_leg(by_leg)) - np.log(2.0)
+        return either
+
+    def behind_answered(self, behind: Floats) -> Floats:
+        """Log-likelihoods by group of data that pass end to end behind something that answers handshakes: exchanges
+        take the path behind it as they take a leg, and `behind` says what acknowledgements of data show of that path,
+        by member and path."""
+        passed = replace(self, reference=replace(self.reference, nats=self.reference.nats + behind))
+        if not self.priors.unsteady:
+            return passed.crossing()
+        either: Floats = np.logaddexp(
+            log(1 - self.priors.unsteady) + passed.crossing(), log(self.priors.unsteady) + passed.unsteady()
+        )
         return either
 
     def _split(self, legs: Floats, common: Floats) -> Floats:

@@ -2,8 +2,10 @@
 
 Where host and handshake are one, data are acknowledged as fast as the SYN was, or a delayed acknowledgement later. A
 box that answers SYNs only and then lets data pass makes the handshake shorter than any acknowledgement of data, by
-whatever the path behind it takes. Acknowledgements of data are compared in the order of what they say: prompt ones,
-which no host delays; those without payload, which it may; those that ride on answers, which wait for applications.
+the path behind it, which exchanges take as they take a hidden leg. So what tells both apart is where data are
+acknowledged, given that path. Acknowledgements are compared in the order of what they say: prompt ones, which no host
+delays; those without payload, which it may. One that rides on an answer is the exchange itself: it tells only that the
+path is no longer. Where there are no others, a box that answers handshakes and a split look the same.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from detector.one_capture.likelihoods.timing_tables import Floats
+from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats
+from detector.one_capture.members import Ints
 from pepscope.results.verdicts import GroupSide
 
 #: Where one host answers both: acknowledgements as fast as the handshake, delayed by Linux's timer, or by another's. A
@@ -25,14 +28,11 @@ _DELAYED_S = (0.038, 0.046)
 _PROMPT_S = 0.005
 
 #: Share of hosts whose prompt acknowledgements are later than their handshakes all the same: of 9,000 members behind
-#: split points 2 % by more than 38 ms. And of those that only ever acknowledge on answers, which take their time.
-_PROMPT_LATER, _RIDING_LATER = 0.02, 0.7
+#: split points 2 % by more than 38 ms.
+_PROMPT_LATER = 0.02
 
 #: No host delays an acknowledgement longer (RFC 9293 section 3.8.6.3).
 LONGEST_DELAY_S = 0.5
-
-#: Behind an answered handshake, the share whose path behind the box is too short to show.
-_NEARBY = 0.02
 
 #: How often a handshake's hop limit or shut window shows another sender: of hosts (their route or stack changes), and
 #: where something answers for them. At the clients SYN-ACKs of 6 in 10 networks behind SYN proxies do (between real
@@ -47,8 +47,13 @@ _MOSTLY = 0.5
 #: Density (per second) of round trips that no hypothesis expects.
 _NEVER = 1e-6
 
-#: Paths behind the box (s), log-uniform.
+#: What holds acknowledgements up (s), log-uniform.
 _LEAST_S, _MOST_S = 0.001, 1.0
+
+#: Paths behind the box that are told apart (s): one that does not show, then each of `HIDDEN_S`. Each stands for those
+#: around it, up to half of the way to the next.
+_PATHS_S: Floats = np.concatenate([[0.0], HIDDEN_S])
+_AROUND_S: Floats = _PATHS_S * (HIDDEN_S[1] / HIDDEN_S[0] - 1) / 2
 
 
 class Acknowledged(Struct, frozen=True):
@@ -63,47 +68,62 @@ class Acknowledged(Struct, frozen=True):
     plain_s: Floats
     data_s: Floats
 
+    @property
+    def undelayed_s(self) -> Floats:
+        """Of those that nothing delayed: prompt ones; the least of all is no later, and if it is hardly sooner, it was
+        not delayed itself."""
+        return np.where(self.prompt_s < self.plain_s + _PROMPT_S, np.fmin(self.prompt_s, self.plain_s), np.nan)
+
 
 class HandshakeNats(Struct, frozen=True):
     """Log-likelihoods by member; what is unknown says nothing (0).
 
-    `as_fast` and `faster`: of the least round trip of data, given the least handshake, where one host makes both, and
-    where something nearer makes the handshake. `same_sender` and `other_sender`: of the share of handshakes that show
-    another sender than data do.
+    `as_fast`: of the least round trip of data, given the least handshake, where one host makes both. `same_sender` and
+    `other_sender`: of the share of handshakes that show another sender than data do. `found` is what they rest on,
+    `blur_s` by how much the same may differ.
     """
 
     as_fast: Floats
-    faster: Floats
     same_sender: Floats
     other_sender: Floats
+    found: Acknowledged
+    blur_s: Floats
+
+    def behind(self, members: Ints) -> Floats:
+        """As `as_fast`, but where something nearer makes the handshake: by member and path behind that (columns: too
+        short to show, then each of `HIDDEN_S`)."""
+        blur_s = self.blur_s[members, None] + _AROUND_S
+        beyond_s = [
+            (data_s - self.found.handshake_s)[members, None] - _PATHS_S
+            for data_s in (self.found.data_s, self.found.plain_s, self.found.undelayed_s)
+        ]
+        nats: Floats = np.log(np.exp(np.minimum(np.nan_to_num(beyond_s[0]), 0.0) / blur_s) + _NEVER)
+        for data_s, one_host in zip(beyond_s[1:], (_plain, _prompt), strict=True):
+            known = np.flatnonzero(~np.isnan(data_s[:, 0]))
+            nats[known] = np.log(one_host(_Beyond.of(data_s[known], blur_s[known])) + _NEVER)
+        return nats
 
 
 def handshake_nats(found: Acknowledged, variation_s: Floats, answered_share: Floats, side: GroupSide) -> HandshakeNats:
     """Compare the handshakes of each member with its data; NaN stands for what is unknown. `variation_s` is how much
     its round trips vary, `answered_share` the share of its handshakes that show another sender."""
     blur_s = _LEAST_S + np.nan_to_num(variation_s)
-    as_fast, faster = np.zeros(len(blur_s)), np.zeros(len(blur_s))
-    # The least of all is no later than prompt ones, and was not delayed itself where it is hardly sooner.
-    prompt_s = np.where(found.prompt_s < found.plain_s + _PROMPT_S, np.fmin(found.prompt_s, found.plain_s), np.nan)
-    for data_s, one_host in ((found.data_s, _riding), (found.plain_s, _plain), (prompt_s, _prompt)):
+    as_fast = np.zeros(len(blur_s))
+    for data_s, one_host in ((found.plain_s, _plain), (found.undelayed_s, _prompt)):
         known = np.flatnonzero(~np.isnan(data_s - found.handshake_s))
-        beyond = _Beyond.of((data_s - found.handshake_s)[known], blur_s[known])
-        as_fast[known] = np.log(one_host(beyond) + _NEVER)
-        faster[known] = np.log((1 - _NEARBY) * beyond.anything + _NEARBY * beyond.alike + _NEVER)
+        as_fast[known] = np.log(one_host(_Beyond.of((data_s - found.handshake_s)[known], blur_s[known])) + _NEVER)
     seen, shown = ~np.isnan(answered_share), np.nan_to_num(answered_share) > _MOSTLY
     return HandshakeNats(
-        as_fast, faster,
-        _of_sign(shown, seen, _SHOWN_BY_HOSTS), _of_sign(shown, seen, _SHOWN_IF_ANSWERED[side]),
-    )  # fmt: skip
+        as_fast, _of_sign(shown, seen, _SHOWN_BY_HOSTS), _of_sign(shown, seen, _SHOWN_IF_ANSWERED[side]), found, blur_s
+    )
 
 
 class _Beyond(Struct, frozen=True):
-    """By how much data take longer than the handshake (s), and the densities of this: as long, but for what the path
-    varies; by anything that paths take; by anything that a host may delay an acknowledgement."""
+    """By how much data take longer than the handshake, or it and a path (s), and the densities of this: as long, but
+    for what the path varies; by anything that a host may delay an acknowledgement."""
 
     beyond_s: Floats
     alike: Floats
-    anything: Floats
     allowed: Floats
 
     @classmethod
@@ -111,7 +131,7 @@ class _Beyond(Struct, frozen=True):
         further_s = np.maximum(beyond_s, _LEAST_S)
         anything = np.where(beyond_s > _LEAST_S, 1 / (further_s * np.log(_MOST_S / _LEAST_S)), 0.0)
         alike = np.exp(-np.abs(beyond_s) / blur_s) / (2 * blur_s)
-        return cls(beyond_s, alike, anything, np.where(beyond_s < LONGEST_DELAY_S, anything, 0.0))
+        return cls(beyond_s, alike, np.where(beyond_s < LONGEST_DELAY_S, anything, 0.0))
 
 
 def _prompt(beyond: _Beyond) -> Floats:
@@ -123,10 +143,6 @@ def _plain(beyond: _Beyond) -> Floats:
     delayed = np.where((beyond.beyond_s > least_s) & (beyond.beyond_s < most_s), 1 / (most_s - least_s), 0.0)
     density: Floats = _ALIKE * beyond.alike + _DELAYED * delayed + _OTHERWISE * beyond.allowed
     return density
-
-
-def _riding(beyond: _Beyond) -> Floats:
-    return (1 - _RIDING_LATER) * beyond.alike + _RIDING_LATER * beyond.anything
 
 
 def _of_sign(shown: npt.NDArray[np.bool_], seen: npt.NDArray[np.bool_], share: float) -> Floats:

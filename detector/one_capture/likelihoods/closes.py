@@ -33,14 +33,12 @@ _READABLE = [CLASSES.index(name) for name in ("line", "http")]
 
 class Closes(Struct, frozen=True):
     """One element a close, in the order of members: its `kind` (`CLOSE` or `CLIENT_CLOSE`), what it took beyond the
-    round trips of its `connection`, and beyond those of data alone; and its `weight`, as the closes of one member are
-    one program's habit."""
+    round trip of its `connection`; and its `weight`, as the closes of one member are one program's habit."""
 
     connection: Ints
     member: Ints
     kind: Ints
     excess_s: Floats
-    data_excess_s: Floats
     weight: Floats
 
 
@@ -60,11 +58,9 @@ def closes(columns: Mapping[str, npt.NDArray[Any]], places: Places, timing: Exch
     connection = np.flatnonzero(is_answer)
     connection = connection[np.argsort(places.member[connection], kind="stable")]
     member = places.member[connection]
-    excess_s, data_excess_s = (
-        np.maximum(took_s[connection] - base_s[connection], 0.0) for base_s in (timing.base_s, timing.data_base_s)
-    )
+    excess_s = np.maximum(took_s[connection] - timing.base_s[connection], 0.0)
     kind = np.where(_is_unread(timing, len(places.member))[connection], CLIENT_CLOSE, CLOSE)
-    return Closes(connection, member, kind, excess_s, data_excess_s, connection_weights(member))
+    return Closes(connection, member, kind, excess_s, connection_weights(member))
 
 
 def _is_unread(timing: ExchangeTiming, connections: int) -> npt.NDArray[np.bool_]:
@@ -78,4 +74,4 @@ def _is_unread(timing: ExchangeTiming, connections: int) -> npt.NDArray[np.bool_
 def no_closes() -> Closes:
     """None, where they are not weighed."""
     none, nothing = np.zeros(0, np.int64), np.zeros(0)
-    return Closes(none, none, none, nothing, nothing, nothing)
+    return Closes(none, none, none, nothing, nothing)

@@ -20,7 +20,7 @@ from msgspec import Struct
 from detector.one_capture.likelihoods.exchange_nats import connection_weights
 from detector.one_capture.likelihoods.timing_tables import CLASSES, OPENING, Floats, excess_bin
 from detector.one_capture.likelihoods.waiting_handshakes import waits
-from detector.one_capture.members import Ints, quantiles
+from detector.one_capture.members import Ints, pooled_quantiles, quantiles
 from detector.one_capture.networks import Places
 from pepscope.captures.exchanges import ExchangeKind, Exchanges
 from pepscope.captures.packets import Direction
@@ -61,12 +61,11 @@ class ExchangeTiming(Struct, frozen=True, dict=True):
     """The exchanges that far hosts answered, in the order of their members, and what the members' paths are like.
 
     One element an exchange: `row` in the capture's exchanges, `connection`, `member`, `kind` (a class of
-    `TimingTables`), `excess_s` beyond the connection's least round trip, its handshake included, `data_excess_s` beyond
-    that of its data alone, and `weight`. One element a member, NaN where nothing was measured: `near_s`, its least
-    round trip, of what kind ever; `plain_s`, the least of `plain_counts` of data that packets without payload
-    acknowledge; `handshake_s`, its least handshake; `variation_s`, how far its middling round trips lie above its low
-    ones, and `handshake_variation_s`, the same of handshakes alone. One element a connection, NaN where nothing tells
-    it: `base_s` and `data_base_s`, the round trips that both excesses are beyond.
+    `TimingTables`), `excess_s` beyond the connection's least round trip, and `weight`. One element a member, NaN where
+    nothing was measured: `near_s`, its least round trip, of what kind ever; `plain_s`, the least of data that packets
+    without payload acknowledge; `handshake_s`, its least handshake; `variation_s`, how far its middling round trips lie
+    above its low ones, and `handshake_variation_s`, the same of handshakes alone. One element a connection, NaN where
+    nothing tells it: `base_s`, the round trip that the excess is beyond.
     """
 
     row: Ints
@@ -74,7 +73,6 @@ class ExchangeTiming(Struct, frozen=True, dict=True):
     member: Ints
     kind: Ints
     excess_s: Floats
-    data_excess_s: Floats
     weight: Floats
     near_s: Floats
     data_s: Floats
@@ -84,12 +82,11 @@ class ExchangeTiming(Struct, frozen=True, dict=True):
     variation_s: Floats
     handshake_variation_s: Floats
     base_s: Floats
-    data_base_s: Floats
 
     @cached_property
-    def bins(self) -> tuple[Ints, Ints]:
-        """The bins of both excesses, as timing tables have them."""
-        return excess_bin(self.excess_s), excess_bin(self.data_excess_s)
+    def bins(self) -> Ints:
+        """The bin of each excess, as timing tables have them."""
+        return excess_bin(self.excess_s)
 
     def of_groups(self, values: Floats, member_group: Ints, groups: int) -> Floats:
         """The middle value of the members of each group; NaN where none is known."""
@@ -126,9 +123,6 @@ def exchange_timing(
     rows = rows[np.argsort(places.member[exchanges.connection[rows]], kind="stable")]
     connection = exchanges.connection[rows].astype(np.int64)
     took_s = (exchanges.answered_ns[rows] - exchanges.question_ns[rows]) / 1e9
-    of_member_s = quantiles(data_s, member, members, _LOW)[places.member]
-    data_base_s = np.where(np.isnan(data_s), of_member_s, data_s)
-    data_base_s = np.where(np.isnan(data_base_s), base_s, data_base_s)
     least_s = np.fmin(data_s, handshake_s)
     kind = _CLASS_CODES[exchanges.kind[rows]]
     opening = exchanges.first[rows] & (kind != _LINE) if at_client else np.zeros(len(rows), np.bool_)
@@ -146,7 +140,6 @@ def exchange_timing(
         member=places.member[connection],
         kind=kind + OPENING * opening,
         excess_s=np.maximum(took_s - base_s[connection], 0.0),
-        data_excess_s=np.maximum(took_s - data_base_s[connection], 0.0),
         weight=connection_weights(connection),
         near_s=quantiles(least_s, member, members, 0.0),
         data_s=quantiles(data_s, member, members, 0.0),
@@ -156,7 +149,6 @@ def exchange_timing(
         variation_s=_variation_s(samples, member, members),
         handshake_variation_s=samples[1].variation_s(member, members),
         base_s=base_s,
-        data_base_s=data_base_s,
     )
 
 
@@ -194,7 +186,8 @@ class _Samples(Struct, frozen=True):
         """By member, how far the middling ones lie above the low ones; NaN where they are few."""
         known = member >= 0
         measured = np.bincount(member[known], weights=self.count[known], minlength=members)
-        varies_s = quantiles(self.middle_s, member, members, _MIDDLE) - quantiles(self.low_s, member, members, _LOW)
+        middle_s = pooled_quantiles(self.middle_s, self.count, member, members, _MIDDLE)
+        varies_s = middle_s - quantiles(self.low_s, member, members, _LOW)
         return np.where(measured >= FEWEST_ROUND_TRIPS, np.maximum(varies_s, 0.0), np.nan)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
+from detector.one_capture.likelihoods.near_ends import UNKNOWN_VARIATION_S
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats
 from detector.one_capture.members import Ints, quantiles
 from detector.one_capture.networks import Places
@@ -46,39 +47,44 @@ _LOW = 0.0
 
 
 class ReferenceNats(Struct, frozen=True):
-    """What references say of members: log-likelihoods by member (rows) without a leg, then with each of `HIDDEN_S`.
+    """What references say of members: `nats` are log-likelihoods by member (rows) without a leg, then with each of
+    `HIDDEN_S`.
 
-    `nats` compare with all round trips, handshakes included, `by_data` without a leg with those of data alone.
     `round_trip_s` is the reference's own, NaN where there is none.
     """
 
     nats: Floats
-    by_data: Floats
     round_trip_s: Floats
 
     def of(self, members: Ints) -> ReferenceNats:
         """What they say of these members, in this order."""
-        return ReferenceNats(self.nats[members], self.by_data[members], self.round_trip_s[members])
+        return ReferenceNats(self.nats[members], self.round_trip_s[members])
 
 
 def reference_nats(references: References, places: Places, timing: ExchangeTiming) -> ReferenceNats:
     """Compare the references in a capture with the transport's round trips to the same hosts."""
     hosts, host = np.unique(np.asarray(places.member_address), return_inverse=True)
     answering = _hosts_of(tied := references.tied(), hosts.tolist())
-    nats, by_data = (np.zeros((len(host), 1 + len(HIDDEN_S))) for _ in range(2))
+    nats, near_s = np.zeros((len(host), 1 + len(HIDDEN_S))), timing.near_s
     shown_s = np.full(len(host), np.nan)
     connections = np.bincount(places.member, minlength=len(host))
+    varies_s = _varies_s(timing, places)
     for kinds, late_share in ((_LATE, _QUIC_LATE_SHARE), (_PROMPT, _PROMPT_LATE_SHARE)):
         round_trip_s = np.where(np.isin(tied.kind, kinds), tied.round_trip_ns / 1e9, np.nan)
         low_s = quantiles(round_trip_s, answering, len(hosts), _LOW)[host]
         counted = (answering >= 0) & ~np.isnan(round_trip_s)
         both = np.minimum(np.bincount(answering[counted], minlength=len(hosts))[host], connections)
         shown_s = np.where(np.isnan(low_s), shown_s, low_s)
-        for table, transport_s in ((nats, timing.near_s), (by_data, timing.plain_s)):
-            known = np.flatnonzero(~np.isnan(low_s) & ~np.isnan(transport_s))
-            varies_s = np.nan_to_num(timing.variation_s[known])
-            table[known] = _nats(low_s[known] - transport_s[known], varies_s, both[known], late_share)
-    return ReferenceNats(nats, by_data[:, 0], shown_s)
+        known = np.flatnonzero(~np.isnan(low_s) & ~np.isnan(near_s))
+        nats[known] = _nats(low_s[known] - near_s[known], varies_s[known], both[known], late_share)
+    return ReferenceNats(nats, shown_s)
+
+
+def _varies_s(timing: ExchangeTiming, places: Places) -> Floats:
+    """How much the round trips of each member vary, or those of its group's others, which share the near leg."""
+    of_groups_s = timing.of_groups(timing.variation_s, places.member_group, len(places.network))[places.member_group]
+    known_s = np.where(np.isnan(timing.variation_s), of_groups_s, timing.variation_s)
+    return np.where(np.isnan(known_s), np.fmin(UNKNOWN_VARIATION_S, timing.near_s), known_s)
 
 
 def _hosts_of(references: References, hosts: Sequence[str]) -> Ints:

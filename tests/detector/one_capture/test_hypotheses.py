@@ -196,7 +196,7 @@ def _of_equal_answers(kind: ExchangeKind, excess_s: float, times: int, members: 
         timing.weight, members,
     )  # fmt: skip
     nothing = np.zeros(1)
-    silent = ReferenceNats(np.zeros((members, 1 + len(HIDDEN_S))), np.zeros(members), np.full(members, np.nan))
+    silent = ReferenceNats(unknown := np.zeros((members, 1 + len(HIDDEN_S))), np.full(members, np.nan))
     seen = Seen(end=nothing, split=nothing, holding=nothing, handshakes_answered=nothing, connects_first=nothing)
     tables = timing_tables(side)
     paths = Paths(*(
@@ -206,10 +206,11 @@ def _of_equal_answers(kind: ExchangeKind, excess_s: float, times: int, members: 
         tables, np.zeros(len(asked), np.int64), timing.kind, np.zeros(len(asked), np.int64), timing.excess_s,
         timing.weight, 1,
     )  # fmt: skip
-    every = member_nats(nats, nats, PROMPT_OR_LATE, paths)
-    alike = member_nats(together, together, PROMPT_OR_LATE, paths.of(np.zeros(1, np.int64)))
+    every = member_nats(nats, PROMPT_OR_LATE, paths)
+    alike = member_nats(together, PROMPT_OR_LATE, paths.of(np.zeros(1, np.int64)))
     groups = Groups(every, alike, silent, np.zeros(members, np.int64), 1, PROMPT_OR_LATE)
-    return posterior(groups, seen, WaitingNats(np.zeros(members, np.bool_), np.zeros((members, len(HIDDEN_S)))))
+    waiting = WaitingNats(np.zeros(members, np.bool_), unknown[:, 1:])
+    return posterior(groups, seen, waiting, unknown)
 
 
 @pytest.mark.parametrize("priors", PRIORS.values())

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detector.one_capture.members import codes, most_frequent, numbered, quantiles, seconds, shares
+from detector.one_capture.members import codes, most_frequent, numbered, pooled_quantiles, quantiles, seconds, shares
 
 
 def test_numbers_by_member() -> None:
@@ -31,6 +31,17 @@ def test_quantiles_are_those_of_each_member(rows: list[tuple[float, int]], share
     for number in range(4):
         known = sorted(value for value, of in rows if of == number and not math.isnan(value))
         np.testing.assert_equal(found[number], known[int((len(known) - 1) * share)] if known else math.nan)
+
+
+@given(
+    st.lists(st.tuples(st.floats(-1e3, 1e3) | st.just(math.nan), st.integers(0, 5), st.integers(-1, 3))),
+    st.floats(0, 1),
+)
+def test_a_value_counts_as_often_as_it_has_samples(rows: list[tuple[float, int, int]], share: float) -> None:
+    values, count, group = (np.asarray([row[place] for row in rows]) for place in range(3))
+    count, group = count.astype(np.int64), group.astype(np.int64)
+    found = pooled_quantiles(values, count.astype(np.float64), group, 4, share)
+    np.testing.assert_array_equal(found, quantiles(values.repeat(count), group.repeat(count), 4, share))
 
 
 @given(st.lists(st.tuples(st.integers(-3, 2**40), st.floats(0, 2) | st.just(0.5), st.integers(0, 2)), max_size=20))

@@ -20,7 +20,6 @@ class Found:
     row: int
     member: int
     excess_s: float
-    data_excess_s: float
     weight: float
     opens: bool
 
@@ -48,16 +47,12 @@ def timed(asked: Sequence[Asked], trips: Sequence[Trips], member_of: Sequence[in
     for row in rows:
         each = asked[row]
         member = member_of[each.connection]
-        of_member = [trips[c] for c, number in enumerate(member_of) if number == member]
         mates = sum(asked[other].connection == each.connection for other in rows)
         base_s = _base_s(each.connection, trips, member_of, way)
         assert base_s is not None
-        data_s = _least(trips[each.connection], False)
-        data_s = _low([_least(other, False) for other in of_member], 0.1) if data_s is None else data_s
         opens = way is Direction.UP and each.first and each.kind not in (ExchangeKind.GREETING, ExchangeKind.COMMAND)
         weight = 1 / (1 + CONNECTION_CORRELATION * (mates - 1))
-        excess_s, data_excess_s = _excess(each, base_s), _excess(each, base_s if data_s is None else data_s)
-        found.append(Found(row, member, excess_s, data_excess_s, weight, opens))
+        found.append(Found(row, member, _excess(each, base_s), weight, opens))
     return found
 
 
@@ -100,21 +95,23 @@ def _variation(trips: Sequence[Trips]) -> float | None:
     prompt = [each for each in trips if each.prompt_10_ms is not None]
     found = _spread(
         [_s(each.prompt_10_ms) for each in prompt], [_s(each.prompt_60_ms) for each in prompt],
-        sum(each.prompt_count for each in prompt),
+        [each.prompt_count for each in prompt],
     )  # fmt: skip
     if found is None:
-        found = _spread(handshakes, handshakes, sum(each is not None for each in handshakes))
+        found = _spread(handshakes, handshakes, [int(each is not None) for each in handshakes])
     if found is None:
         middle = [_s(each.least_ms if each.middle_ms is None else each.middle_ms) for each in trips]
-        counted = sum(each.count for each in trips if each.least_ms is not None)
-        found = _spread([_least(each, False) for each in trips], middle, counted)
+        counts = [each.count * (each.least_ms is not None) for each in trips]
+        found = _spread([_least(each, False) for each in trips], middle, counts)
         found = None if found is None or found >= 0.036 else found
     return found
 
 
-def _spread(low: Sequence[float | None], middle: Sequence[float | None], counted: int) -> float | None:
-    least, most = _low(low, 0.1), _low(middle, 0.6)
-    if counted < FEWEST_ROUND_TRIPS or least is None or most is None:
+def _spread(low: Sequence[float | None], middle: Sequence[float | None], counts: Sequence[int]) -> float | None:
+    """Each middle one stands for so many round trips as its connection has."""
+    pooled = [time for time, count in zip(middle, counts, strict=True) for _ in range(count)]
+    least, most = _low(low, 0.1), _low(pooled, 0.6)
+    if sum(counts) < FEWEST_ROUND_TRIPS or least is None or most is None:
         return None
     return max(most - least, 0.0)
 

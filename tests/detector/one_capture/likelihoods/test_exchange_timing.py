@@ -78,7 +78,6 @@ def test_timing_is_that_of_the_reference(capture, at_client: bool) -> None:
         assert found.member[place] == one.member
         assert found.connection[place] == asked[row].connection
         assert found.excess_s[place] == pytest.approx(one.excess_s, abs=1e-9)
-        assert found.data_excess_s[place] == pytest.approx(one.data_excess_s, abs=1e-9)
         assert found.weight[place] == pytest.approx(one.weight)
         assert (found.kind[place] >= OPENING) == one.opens
     for member in range(len(where.member_group)):
@@ -102,7 +101,7 @@ def test_the_order_of_connections_does_not_matter(capture, at_client: bool, rand
     )  # fmt: skip
 
     def rows(timing: ExchangeTiming) -> list[tuple[float, ...]]:
-        columns = (timing.member, timing.kind, timing.excess_s, timing.data_excess_s, timing.weight)
+        columns = (timing.member, timing.kind, timing.excess_s, timing.weight)
         return sorted(zip(*(column.tolist() for column in columns), strict=True))
 
     assert rows(one) == rows(other)

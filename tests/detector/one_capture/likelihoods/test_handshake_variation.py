@@ -22,6 +22,8 @@ def _answered(handshake_ms: list[float]) -> float:
     late = [(ExchangeKind.TLS_HELLO, _BEYOND_MS), (ExchangeKind.TLS_DATA, 0.4)]
     talks = [Talk(excess_ms=late, round_trip_ms=_WHOLE_MS, handshake_ms=each) for each in handshake_ms]
     made = vantage(talks, at_client=True)
+    hello = made.exchanges.kind == ExchangeKind.TLS_HELLO
+    made = replace(made, exchanges=replace(made.exchanges, first=hello))
     trips = made.exchanges.round_trips
     columns = {"prompt_count": 8, "prompt_10_ns": _WHOLE_MS * 1e6, "prompt_60_ns": (_WHOLE_MS + _BEYOND_MS) * 1e6}
     prompt = {name: getattr(trips, name).copy() for name in columns}

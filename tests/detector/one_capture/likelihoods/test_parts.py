@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from detector.one_capture.classes import LEAST_SPLIT
 from detector.one_capture.likelihoods.answered_handshakes import Acknowledged, HandshakeNats, handshake_nats
 from detector.one_capture.likelihoods.exchange_nats import connection_weights
 from detector.one_capture.likelihoods.legs import common_leg_nats, leg_estimates
@@ -20,9 +21,11 @@ from detector.one_capture.likelihoods.timing_tables import (
     HIDDEN_S,
     LATE_SHARES,
     OPENING,
+    Floats,
     TimingTables,
     timing_tables,
 )
+from pepscope.captures.exchanges import ExchangeKind
 from pepscope.results.verdicts import GroupSide
 from tests.detector.one_capture.made_vantages import Talk, judged
 
@@ -109,8 +112,20 @@ def handshakes(
     return handshake_nats(Acknowledged(handshake_s, prompt_s, plain_s, data_s), variation_s, answered, side)
 
 
+def behind(found: HandshakeNats) -> Floats:
+    """By the path behind whatever made the handshake."""
+    nats: Floats = found.behind(np.zeros(1, np.int64))[0]
+    return nats
+
+
 def nearer_nats(found: HandshakeNats) -> float:
-    return float(found.faster[0] - found.as_fast[0])
+    """What speaks for another sender of the handshake, with any path behind it."""
+    return float(np.logaddexp.reduce(behind(found)) - np.log(1 + len(HIDDEN_S)) - found.as_fast[0])
+
+
+def path_s(found: HandshakeNats) -> float:
+    """The path behind whatever made the handshake that fits best."""
+    return float(np.concatenate([[0.0], HIDDEN_S])[behind(found).argmax()])
 
 
 def test_handshakes_faster_than_any_data_are_somebody_elses() -> None:
@@ -127,16 +142,42 @@ def test_what_no_receiver_delays_is_a_sign_of_it_however_late() -> None:
     assert nearer_nats(handshakes(10.0, 50.0, prompt_ms=10.2)) < nearer_nats(handshakes(10.0, 50.0)) < 0
 
 
-def test_acknowledgements_that_ride_on_answers_hardly_tell() -> None:
-    """A split point that only acknowledges on answers looks like a host that does."""
-    assert 0 < nearer_nats(handshakes(10.0, data_ms=90.0)) < 1
-    assert nearer_nats(handshakes(10.0, 10.1, data_ms=90.0)) < -1
+@given(st.floats(6.0, 900.0), st.booleans())
+def test_data_that_a_box_lets_pass_are_acknowledged_behind_its_path(behind_ms: float, is_prompt: bool) -> None:
+    prompt_ms = 10.0 + behind_ms if is_prompt else np.nan
+    assert path_s(handshakes(10.0, 10.0 + behind_ms, prompt_ms=prompt_ms)) == pytest.approx(behind_ms / 1e3, rel=0.1)
+
+
+@given(st.floats(0.0, 900.0))
+def test_acknowledgements_that_ride_on_answers_tell_only_that_no_path_is_longer(behind_ms: float) -> None:
+    """A split point that only acknowledges on answers looks like a box that lets data pass."""
+    found = handshakes(10.0, data_ms=10.0 + behind_ms)
+    shorter = np.concatenate([[0.0], HIDDEN_S]) <= behind_ms / 1e3
+    assert found.as_fast[0] == 0
+    assert behind(found)[shorter] == pytest.approx(0.0, abs=1e-4)
+    assert np.all(np.diff(behind(found)) <= 0)
+    assert np.all(behind(found)[HIDDEN_S.searchsorted(behind_ms / 1e3 * 1.2 + 0.02) + 1 :] < -2)
+
+
+@pytest.mark.parametrize("rides", [True, False])
+def test_only_acknowledgements_of_their_own_tell_a_split_from_a_box_that_lets_data_pass(rides: bool) -> None:
+    beyond_ms = (0.5, 1.0, 0.7, 1.4, 0.6, 0.9)
+    talks = [
+        Talk(host, [(ExchangeKind.TURN, leg_ms + each) for each in beyond_ms], 10.0, rides=rides)
+        for host, leg_ms in zip(HOSTS, (20.0, 40.0, 70.0, 110.0), strict=True)
+        for _ in range(4)
+    ]
+    groups = judged(talks, at_client=True).groups
+    assert groups.split[0] > 0.5
+    assert bool(groups.split[0] < LEAST_SPLIT) is rides
+    assert bool(groups.handshakes_answered[0] > 0.02) is rides
 
 
 @pytest.mark.parametrize(("handshake_ms", "plain_ms"), [(np.nan, 20.0), (20.0, np.nan), (np.nan, np.nan)])
 def test_unknown_handshakes_say_nothing(handshake_ms: float, plain_ms: float) -> None:
     found = handshakes(handshake_ms, plain_ms)
-    assert [float(nats[0]) for nats in (found.as_fast, found.faster, found.same_sender, found.other_sender)] == [0] * 4
+    assert [float(nats[0]) for nats in (found.as_fast, found.same_sender, found.other_sender)] == [0] * 3
+    assert behind(found) == pytest.approx(0.0, abs=1e-5)
 
 
 @pytest.mark.parametrize("side", SIDES)
