@@ -53,10 +53,74 @@ class _Path(Struct, frozen=True):
         return self.data_s + self.hold_s
 
 
+class _Strengths(Struct, frozen=True):
+    """How firmly each finding shows, of those whose strength the packets tell."""
+
+    before_data: FloatArray
+    before_receivers: FloatArray
+    cross_whole_path: FloatArray
+    nearer_than_path: FloatArray
+
+
+class _Grounds(Struct, frozen=True):
+    """Which connections each rule decides, in the order of the rules."""
+
+    unusual: BoolArray
+    was_set: BoolArray
+    untimed: BoolArray
+    before_data: BoolArray
+    before_receivers: BoolArray
+    nearer_than_handshake: BoolArray
+    too_few: BoolArray
+    cross_whole_path: BoolArray
+    nearer_than_path: BoolArray
+    after_data: BoolArray
+
+
 def judge_general(measured: Measured, chosen: BoolArray, figures: list[Figure]) -> list[EvidenceColumns]:
     """The evidence on the `chosen` connections; each rule looks at those that the rules before left over."""
-    finding = AckTimingFinding
+    finding, unknown = AckTimingFinding, AckTimingFinding.ACK_TIMING_UNKNOWN
     nearer, path = _nearer_than_handshake(measured), _path(measured)
+    strengths = _strengths(measured, path)
+    grounds = _grounds(measured, chosen, nearer, path, strengths)
+    figures = [*figures, *_handshake_figures(measured, nearer)]
+    with_path = [*figures, *_path_figures(path)]
+    beside_path = [Figure("path_s", path.path_s)]
+    beside_nearer = [
+        Figure("round_trips", measured.numbers["round_trip_count"]),
+        Figure("least_round_trip_s", seconds(measured.numbers["least_round_trip_ns"])),
+    ]
+    fit = np.full(len(measured), FIT_STRENGTH)
+    return [
+        *evidence_where(grounds.unusual, NAME, unknown, figures, wording.unusual_steps),
+        *evidence_where(grounds.was_set, NAME, unknown, figures, wording.clock_was_set),
+        *evidence_where(grounds.untimed, NAME, unknown, figures, wording.untimed),
+        *evidence_where(
+            grounds.before_data, NAME, finding.ACKS_BEFORE_DATA, figures, wording.before_data, (),
+            strengths.before_data,
+        ),
+        *evidence_where(
+            grounds.before_receivers, NAME, finding.ACKS_BEFORE_RECEIVERS, figures, wording.before_receivers, (),
+            strengths.before_receivers,
+        ),
+        *evidence_where(
+            grounds.nearer_than_handshake, NAME, finding.ACKS_NEARER_THAN_HANDSHAKE, figures,
+            wording.nearer_than_handshake, beside_nearer, nearer.strength,
+        ),
+        *evidence_where(grounds.too_few, NAME, unknown, figures, wording.too_few),
+        *evidence_where(
+            grounds.cross_whole_path, NAME, finding.ACKS_CROSS_WHOLE_PATH, with_path, wording.cross_whole_path,
+            beside_path, strengths.cross_whole_path,
+        ),
+        *evidence_where(
+            grounds.nearer_than_path, NAME, finding.ACKS_NEARER_THAN_PATH, with_path, wording.nearer_than_path,
+            beside_path, strengths.nearer_than_path,
+        ),
+        *evidence_where(grounds.after_data, NAME, finding.ACKS_AFTER_DATA, with_path, wording.after_data, (), fit),
+    ]  # fmt: skip
+
+
+def _grounds(measured: Measured, chosen: BoolArray, nearer: _Nearer, path: _Path, strengths: _Strengths) -> _Grounds:
     slack_s, spared, ahead = measured.of_clocks("slack_s"), measured.spared, measured.ahead
     left = chosen.copy()
 
@@ -71,70 +135,51 @@ def judge_general(measured: Measured, chosen: BoolArray, figures: list[Figure]) 
     is_ahead = ticks_finely & (ahead > np.maximum(spared, OWN_SHARE * measured.compared))
     # Where single constraints contradict the one clock it may have been set, and then data show no round trip.
     steady = measured.of_clocks("exact_slack_s") >= -TIMESTAMP_ERROR_S
-    round_trip_s = measured.of_clocks("round_trip_min_s")
-    is_shorter = steady & np.isfinite(path.path_s) & (round_trip_s < NEARER_SHARE * path.path_s)
+    is_shorter = (
+        steady & np.isfinite(path.path_s) & (measured.of_clocks("round_trip_min_s") < NEARER_SHARE * path.path_s)
+    )
     accused = (slack_s < -TIMESTAMP_ERROR_S) | nearer.found | is_ahead | is_shorter
     untimed = taken(~np.isfinite(measured.tick_s) | _are_untimed(measured, left & accused))
-    overlap_s = np.where(np.isfinite(slack_s), np.maximum(-slack_s, 0.0), 0.0)
-    counted = np.maximum(measured.violating, 1)
-    overlapping = overlap_s / (overlap_s + COARSE_TICK_S) * counted / (counted + spared)
     contradicted = slack_s < -(TIMESTAMP_ERROR_S + measured.tick_s)
     # A contradiction by less than the clocks' ticks is none, and one by little more is weak evidence.
-    rather_nearer = taken(contradicted & nearer.found & (nearer.strength > 2 * overlapping))
+    rather_nearer = taken(contradicted & nearer.found & (nearer.strength > 2 * strengths.before_data))
     before_data = taken(contradicted)
     before_receivers = taken(is_ahead)
     is_nearer = rather_nearer | taken(nearer.found)
     points = np.minimum(measured.of_clocks("lower_points"), measured.of_clocks("upper_points"))
     too_few = taken(~np.isfinite(slack_s) | (points < LEAST_ACKS))
     crossing = taken(_crosses_whole_path(measured, path))
-    short = taken(is_shorter)
+    shorter = taken(is_shorter)
+    return _Grounds(
+        unusual, was_set, untimed, before_data, before_receivers, is_nearer, too_few, crossing, shorter, left
+    )  # fmt: skip
 
-    path_known = are_known(measured.handshake_path_ns)
-    handshake_path_s = seconds(measured.handshake_path_ns)
-    figures = [
-        *figures,
-        Figure("handshake_path_s", finite(handshake_path_s)),
-        Figure("acks_nearer_than_handshake", nearer.count, path_known),
+
+def _strengths(measured: Measured, path: _Path) -> _Strengths:
+    slack_s, spared, ahead = measured.of_clocks("slack_s"), measured.spared, measured.ahead
+    overlap_s = np.where(np.isfinite(slack_s), np.maximum(-slack_s, 0.0), 0.0)
+    counted = np.maximum(measured.violating, 1)
+    overlapping = overlap_s / (overlap_s + COARSE_TICK_S) * counted / (counted + spared)
+    twice = path.least_s >= WHOLE_PATH_SHARE * seconds(measured.handshake_path_ns)
+    whole = np.where(twice, 1.0 - (1.0 - WHOLE_PATH_STRENGTH) ** 2, WHOLE_PATH_STRENGTH)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shorter = 1.0 - measured.of_clocks("round_trip_min_s") / path.path_s
+    return _Strengths(overlapping, ahead / np.maximum(ahead + spared, 1), whole, shorter)
+
+
+def _handshake_figures(measured: Measured, nearer: _Nearer) -> list[Figure]:
+    return [
+        Figure("handshake_path_s", finite(seconds(measured.handshake_path_ns))),
+        Figure("acks_nearer_than_handshake", nearer.count, are_known(measured.handshake_path_ns)),
     ]
-    with_path = [
-        *figures,
+
+
+def _path_figures(path: _Path) -> list[Figure]:
+    return [
         Figure("data_round_trip_s", finite(path.data_s)),
         Figure("receiver_hold_min_s", path.hold_s),
         Figure("round_trip_min_both_ways_s", finite(path.least_s)),
     ]
-    beside_path = [Figure("path_s", path.path_s)]
-    beside_nearer = [
-        Figure("round_trips", measured.numbers["round_trip_count"]),
-        Figure("least_round_trip_s", seconds(measured.numbers["least_round_trip_ns"])),
-    ]
-    own = ahead / np.maximum(ahead + spared, 1)
-    twice = path.least_s >= WHOLE_PATH_SHARE * handshake_path_s
-    whole = np.where(twice, 1.0 - (1.0 - WHOLE_PATH_STRENGTH) ** 2, WHOLE_PATH_STRENGTH)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shorter = 1.0 - round_trip_s / path.path_s
-    fit = np.full(len(measured), FIT_STRENGTH)
-    unknown = finding.ACK_TIMING_UNKNOWN
-    return [
-        *evidence_where(unusual, NAME, unknown, figures, wording.unusual_steps),
-        *evidence_where(was_set, NAME, unknown, figures, wording.clock_was_set),
-        *evidence_where(untimed, NAME, unknown, figures, wording.untimed),
-        *evidence_where(before_data, NAME, finding.ACKS_BEFORE_DATA, figures, wording.before_data, (), overlapping),
-        *evidence_where(
-            before_receivers, NAME, finding.ACKS_BEFORE_RECEIVERS, figures, wording.before_receivers, (), own
-        ),
-        *evidence_where(
-            is_nearer, NAME, finding.ACKS_NEARER_THAN_HANDSHAKE, figures, wording.nearer_than_handshake, beside_nearer,
-            nearer.strength,
-        ),
-        *evidence_where(too_few, NAME, unknown, figures, wording.too_few),
-        *evidence_where(
-            crossing, NAME, finding.ACKS_CROSS_WHOLE_PATH, with_path, wording.cross_whole_path, beside_path, whole
-        ),
-        *evidence_where(
-            short, NAME, finding.ACKS_NEARER_THAN_PATH, with_path, wording.nearer_than_path, beside_path, shorter
-        ),
-        *evidence_where(left, NAME, finding.ACKS_AFTER_DATA, with_path, wording.after_data, (), fit),
-    ]  # fmt: skip
 
 
 def _are_untimed(measured: Measured, accused: BoolArray) -> BoolArray:
