@@ -129,7 +129,7 @@ def _judge_all(
         return part
 
     every, read_before = JudgedPart(), bytes_read()
-    for _, part in by_parts(judged, order.places, order.jobs, order.stretches):
+    for _, part in by_parts(judged, order.places, order.jobs, order.stretches, order.fewest_places):
         every.extend(part)
         if progress is not None:
             progress(len(every.pairs), len(paired))

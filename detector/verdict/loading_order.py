@@ -35,6 +35,7 @@ class LoadingOrder(Struct, frozen=True):
     stretches: Sequence[int] | None  # None where any process can judge any connection
     jobs: int
     packets_together: int
+    fewest_places: int  # of a part of the work, unless processes would have nothing to do
 
 
 def loading_order(
@@ -47,7 +48,9 @@ def loading_order(
     """
     partitioned = [place for place, capture in enumerate(captures) if capture.processes_at_most is not None]
     if not partitioned:
-        return LoadingOrder(_rivals_first(matches), None, jobs, _packets_together(jobs, work_bytes))
+        together = _packets_together(jobs, work_bytes)
+        fewest = _fewest_places(captures, matches, together)
+        return LoadingOrder(_rivals_first(matches), None, jobs, together, fewest)
     jobs = _jobs([captures[place] for place in partitioned], jobs, work_bytes)
     fewest = min(captures[place].partition_count for place in partitioned)
     sources = {place: _Source.of(captures[place], fewest, jobs) for place in partitioned}
@@ -68,7 +71,7 @@ def loading_order(
     keys = [order(number) for number in range(len(matches))]
     places = sorted(range(len(matches)), key=keys.__getitem__)
     stretches = [len(list(stretch)) for _, stretch in groupby(places, lambda number: keys[number][:2])]
-    return LoadingOrder(places, stretches, jobs, _packets_together(jobs, work_bytes))
+    return LoadingOrder(places, stretches, jobs, _packets_together(jobs, work_bytes), 1)
 
 
 def _rivals_first(matches: Sequence[Match]) -> Sequence[int]:
@@ -84,6 +87,12 @@ def _packets_together(jobs: int, work_bytes: int | None) -> int:
     if work_bytes is None:
         return MOST_PACKETS_TOGETHER
     return max(PACKETS_TOGETHER, min(MOST_PACKETS_TOGETHER, work_bytes // (WORK_BYTES_PER_PACKET * jobs)))
+
+
+def _fewest_places(captures: Sequence[Capture], matches: Sequence[Match], packets_together: int) -> int:
+    """Matches that hold half the packets that are judged together: less is hardly worth what a part takes."""
+    packets = sum(capture.packet_count for capture in captures)
+    return packets_together // 2 * len(matches) // max(packets, 1)
 
 
 def _jobs(captures: Sequence[Capture], jobs: int, work_bytes: int | None) -> int:

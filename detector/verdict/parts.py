@@ -10,8 +10,10 @@ Made = TypeVar("Made")
 
 #: Places in a part, at most: what a part costs beside the work is shared by so many.
 _MOST_PLACES = 1024
-#: Parts for each process, where there are enough places: a process that finishes early takes another part.
+#: Parts for each process, where there are enough places: a process that finishes early takes another part. And where
+#: parts would be too small to be worth what each takes.
 _PARTS_EACH = 8
+_FEWEST_PARTS_EACH = 2
 
 
 def usable_processors() -> int:
@@ -24,14 +26,17 @@ def by_parts(
     places: Sequence[int],
     jobs: int,
     stretches: Sequence[int] | None = None,
+    fewest_places: int = 1,
 ) -> Iterator[tuple[Sequence[int], Made]]:
     """Parts of `places` in their order, each with what `work` makes of it.
 
     With more than one of `jobs`, processes are forked where the system can do so; what `work` makes must be picklable
     then. Each of `stretches`, so many places, is then the work of one process, part after part; without them any
-    process takes any part. Raises what `work` raises, and PepscopeError where a process ends without a result.
+    process takes any part. A part has at least `fewest_places` where each process has two parts all the same. Raises
+    what `work` raises, and PepscopeError where a process ends without a result.
     """
-    size = max(1, min(_MOST_PLACES, len(places) // (_PARTS_EACH * jobs)))
+    enough = min(fewest_places, -(-len(places) // (_FEWEST_PARTS_EACH * jobs)))
+    size = max(1, min(_MOST_PLACES, max(enough, len(places) // (_PARTS_EACH * jobs))))
     parts = list[Sequence[int]]()
     tasks = list[range]()  # numbers of the parts that one process does
     begin = 0

@@ -30,6 +30,10 @@ class Partitioned(Capture):
         return self.count
 
     @property
+    def packet_count(self) -> int:
+        return 1000 * len(self.partitions)
+
+    @property
     def processes_at_most(self) -> int | None:
         return None if self.count == 1 else self.kept
 
@@ -139,6 +143,14 @@ def test_the_memory_for_the_work_bounds_what_is_judged_together() -> None:
     assert together(2 * PACKETS_TOGETHER) == 2 * PACKETS_TOGETHER
     assert together(3 * PACKETS_TOGETHER, jobs=2) == 3 * PACKETS_TOGETHER // 2
     assert together(10) == PACKETS_TOGETHER
+
+
+def test_parts_hold_half_the_packets_that_are_judged_together() -> None:
+    matches = [Match(number, number, Ground.END_POINTS) for number in range(600)]
+    captures = [Partitioned([0] * 600, 1, 1)] * 2
+    assert loading_order(captures, matches, 1, None).fewest_places == MOST_PACKETS_TOGETHER // 2 // 2000
+    short = loading_order(captures, matches, 1, 10)
+    assert short.fewest_places == short.packets_together // 2 // 2000 == PACKETS_TOGETHER // 2 // 2000
 
 
 def test_matches_with_rivals_come_first_where_any_can_be_loaded() -> None:

@@ -26,6 +26,22 @@ def test_parts_come_in_order_and_cover_every_place(jobs: int, count: int) -> Non
         assert os.getpid() not in {process for _, made in found for _, process in made}
 
 
+@pytest.mark.parametrize(
+    ("count", "jobs", "fewest", "sizes"),
+    [
+        (160, 1, 1, {20}),  # eight parts
+        (160, 1, 50, {50, 10}),
+        (160, 1, 1000, {80}),  # two parts all the same
+        (160, 2, 1000, {40}),
+        (5000, 1, 3000, {1024, 904}),
+        (1, 4, 10, {1}),
+    ],
+)
+def test_parts_are_small_only_where_they_are_worth_it(count: int, jobs: int, fewest: int, sizes: set[int]) -> None:
+    found = by_parts(len, range(count), jobs, fewest_places=fewest)
+    assert {made for _, made in found} == sizes
+
+
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_an_error_of_the_work_is_raised_here(jobs: int) -> None:
     def work(part: Sequence[int]) -> int:
