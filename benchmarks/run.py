@@ -136,7 +136,7 @@ def detect_web(bench: Bench) -> Outcome:
     both = bench.path("web.client.pcap"), bench.path("web.server.pcap")
     medians = bench.compare(
         pepscope=pepscope("detect", "--json", *both),
-        parquet=pepscope("detect", "--csv", "--parquet", bench.path("web.parquet"), *both),
+        parquet=pepscope("detect", "--parquet", bench.path("web.parquet"), *both),
         tcptrace=["tcptrace", "-n", "-lr", *both],
     )
     return medians, _ratios("detect_web", "tcptrace", medians, 1.0)
