@@ -73,7 +73,8 @@ def test_kernels_counts_agree_with_captures(run: LiveRun) -> None:
     sent = download["server"]["tcp"]
     assert sent["payload_bytes_sent"] - sent["retransmitted_bytes"] == 1_000_000
     assert sent["retransmitted_segments"] >= connection.down.retransmitted_packets
-    assert sent["data_segments_sent"] > connection.down.data_packets, "the tap joins segments"
+    # The tap joins segments that come close together, which a busy machine may keep apart.
+    assert sent["data_segments_sent"] >= connection.down.data_packets
     assert 0.04 <= sent["shortest_round_trip_time_s"] < 0.06
 
 
