@@ -16,7 +16,7 @@ import numpy as np
 from detector.pair import Pair, Vantage
 from detector.streams.curves import DOUBTED_STEP_NS, NEVER, acknowledgements, first_arrivals
 from pepscope.captures.direction import DIRECTIONS
-from pepscope.captures.packets import Direction
+from pepscope.captures.packets import Direction, TcpFlag
 from pepscope.results.evidence.columns import BoolArray
 
 #: So many packets show whether they are counted.
@@ -38,12 +38,28 @@ def are_untimed(pairs: Sequence[Pair]) -> BoolArray:
 
 
 def _is_untimed(vantage: Vantage) -> bool:
-    return _is_counted(vantage) or any(_contradicts_itself(vantage, direction) for direction in DIRECTIONS)
+    return (
+        _is_counted(vantage)
+        or any(_answers_its_syn_before(vantage, direction) for direction in DIRECTIONS)
+        or any(_contradicts_itself(vantage, direction) for direction in DIRECTIONS)
+    )
 
 
 def _is_counted(vantage: Vantage) -> bool:
     steps_ns = np.diff(vantage.packets.time_ns[:COUNTED_PACKETS])
     return len(steps_ns) >= FEWEST_COUNTED and bool(np.ptp(steps_ns) == 0)
+
+
+def _answers_its_syn_before(vantage: Vantage, direction: Direction) -> bool:
+    """Whether acknowledgements of `direction` come before its SYN, as the capture holds both: of a sender without data
+    nothing else stands before them."""
+    packets = vantage.packets
+    is_syn, is_ack = ((packets.flags & np.uint16(flag)) > 0 for flag in (TcpFlag.SYN, TcpFlag.ACK))
+    syn_ns = packets.time_ns[is_syn & (packets.direction == direction)]
+    acks_ns = packets.time_ns[is_ack & (packets.direction == direction.reverse)]
+    if not len(syn_ns):
+        return False
+    return bool(np.count_nonzero(syn_ns.min() - acks_ns > DOUBTED_STEP_NS) > IMPOSSIBLE_SHARE * len(acks_ns))
 
 
 def _contradicts_itself(vantage: Vantage, direction: Direction) -> bool:

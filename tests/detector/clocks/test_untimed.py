@@ -14,7 +14,7 @@ from detector.methods.early_fin import METHOD as EARLY_FIN
 from detector.methods.identity import METHOD as IDENTITY
 from detector.methods.progress import METHOD as PROGRESS
 from detector.streams.curves import without_backward_steps
-from pepscope.captures.packets import Direction, PacketColumns
+from pepscope.captures.packets import Direction, PacketColumns, TcpFlag
 from pepscope.results.verdicts import Outcome
 from tests.detector.corpus import RUNS, pairs
 from tests.detector.methods.alone import alone
@@ -51,6 +51,23 @@ def test_times_that_contradict_each_other_accuse_no_regular_connection(run_id, c
         for method in (ACK_TIMING, DELAYED_ACK, PROGRESS, EARLY_FIN):
             found = alone(method, Observation(odd))
             assert found.outcome is not Outcome.SPLIT, (method.name, found.summary)
+
+
+def test_acknowledgements_before_the_syn_tell_where_nothing_else_was_sent():
+    """An upload whose file holds the way up first: of the server only the SYN-ACK can stand behind what answers it."""
+    (pair,) = pairs("reg_dl_reno_loss1")
+    packets = pair.server_side.packets
+    sizes = np.where(packets.direction == Direction.DOWN, 0, packets.payload_bytes).astype(packets.payload_bytes.dtype)
+    silent = packets.replaced(payload_bytes=sizes)
+    is_syn = (silent.flags & np.uint16(TcpFlag.SYN)) > 0
+
+    def seen(changed):
+        return replace(pair, server_side=replace(pair.server_side, packets=changed))
+
+    fallen = one_after_the_other(silent, Direction.UP)
+    assert are_untimed([seen(silent), seen(fallen)]).tolist() == [False, True]
+    without_syn = one_after_the_other(in_order(silent, np.flatnonzero(~is_syn)), Direction.UP)
+    assert not are_untimed([seen(without_syn)])[0]
 
 
 @pytest.mark.parametrize("direction", list(Direction))
