@@ -167,20 +167,9 @@ class Findings(Struct, frozen=True):
         return None
 
 
-def by_connection(
-    examine: Callable[[Observation], Evidence | None], *, examines_plain: bool = True
-) -> Callable[[Context], Findings]:
-    """A method's function that examines each connection of a context by itself.
-
-    `examines_plain`: whether it finds anything on connections with both sides in TCP of which nothing else is known.
-    """
-
-    def examined(context: Context) -> Findings:
-        if context.are_plain and not examines_plain:
-            return Findings()
-        return Findings([examine(observation) for observation in context.observations])
-
-    return examined
+def by_connection(examine: Callable[[Observation], Evidence | None]) -> Callable[[Context], Findings]:
+    """A method's function that examines each connection of a context by itself."""
+    return lambda context: Findings([examine(observation) for observation in context.observations])
 
 
 def compares_streams(observation: Observation) -> bool:
@@ -193,8 +182,8 @@ class Method(Struct, frozen=True):
 
     `name` stands in JSON and `title` on pages; several entries of the registry may be parts of one method and share
     both. `examine` is called for connections of which `applies` is true. A method that `reads_datagrams` is heard where
-    one end of a connection is a UDP flow even if it could not decide. Where it never applies to connections with both
-    sides in TCP of which nothing else is known (`Context.are_plain`), `applies_to_plain` spares asking for each.
+    one end of a connection is a UDP flow even if it could not decide. Where it can find nothing on connections with
+    both sides in TCP of which nothing else is known (`Context.are_plain`), `judges_plain` spares asking it of each.
     """
 
     name: str
@@ -203,15 +192,12 @@ class Method(Struct, frozen=True):
     examine: Callable[[Context], Findings]
     applies: Callable[[Observation], bool] = compares_streams
     reads_datagrams: bool = False
-    applies_to_plain: bool = True
+    judges_plain: bool = True
 
     def rows(self, observations: Sequence[Observation]) -> Sequence[int]:
         """The connections to which it applies."""
-        if isinstance(observations, LoadedObservations):
-            if self.applies is compares_streams:
-                return range(len(observations))
-            if not self.applies_to_plain:
-                return ()
+        if isinstance(observations, LoadedObservations) and self.applies is compares_streams:
+            return range(len(observations))
         return [row for row, observation in enumerate(observations) if self.applies(observation)]
 
     def alone(self, observation: Observation) -> Evidence | None:

@@ -18,8 +18,6 @@ class OneVantagePointFinding(Finding):
 
 def examine(context: Context) -> Findings:
     """The finding that both captures of a connection were taken at one place, and why."""
-    if context.are_plain:
-        return Findings()
     places = {row: each.place for row, each in enumerate(context.observations) if each.place is not None}
     return Findings.of_rows({row: _found(place) for row, place in places.items()}, ())
 
@@ -46,4 +44,4 @@ def _found(place: OnePlace) -> Evidence:
     )
 
 
-METHOD = Method(NAME, "one place", (OneVantagePointFinding,), examine)
+METHOD = Method(NAME, "one place", (OneVantagePointFinding,), examine, judges_plain=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, overload
 
@@ -25,9 +26,9 @@ class OnDemand(Sequence[Made], Generic[Made]):
         self._count = count
         self.made: dict[int, Made] = {}
 
+    @abstractmethod
     def _make(self, row: int) -> Made:
         """Make one of the items."""
-        raise NotImplementedError
 
     def __len__(self) -> int:
         return self._count

@@ -155,16 +155,19 @@ def examine(observations: Sequence[Observation]) -> list[tuple[Evidence, ...]]:
 
 def _found(observations: Sequence[Observation], sides: Sides | None = None) -> Found:
     parts: list[EvidenceColumns] = []
-    has_leg = np.array([leg is not None for leg in legs_of(Context(observations).pairs)], np.bool_)
+    every = Context(observations, sides)
+    has_leg = np.array([leg is not None for leg in legs_of(every.pairs)], np.bool_)
     contexts: dict[Callable[[Observation], bool], tuple[Sequence[int], Context]] = {}
     for method in methods():
+        if every.are_plain and not method.judges_plain:
+            continue
         # Methods that apply alike share a context, and what is computed for it.
         if method.applies not in contexts:
             rows = method.rows(observations)
             apply_to_all = len(rows) == len(observations)
             contexts[method.applies] = (
                 rows,
-                (Context(observations, sides) if apply_to_all else Context([observations[row] for row in rows])),
+                every if apply_to_all else Context([observations[row] for row in rows]),
             )
         rows, context = contexts[method.applies]
         if not rows:

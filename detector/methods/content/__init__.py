@@ -10,10 +10,9 @@ from detector.methods.content.findings import NAME, ContentFinding
 from pepscope.results.transfer_findings import TransferFinding
 
 METHOD = Method(NAME, "content", (ContentFinding, TransferFinding), examine)
-_UNPAIRED = by_connection(cache.examine, examines_plain=False)
-UNPAIRED = Method(NAME, "content", (ContentFinding, TransferFinding), _UNPAIRED)
+UNPAIRED = Method(NAME, "content", (ContentFinding, TransferFinding), by_connection(cache.examine), judges_plain=False)
 ENCRYPTION = Method(
-    NAME, "content", (EncryptionFinding,), by_connection(encryption.examine), encryption.applies, applies_to_plain=False
+    NAME, "content", (EncryptionFinding,), by_connection(encryption.examine), encryption.applies, judges_plain=False
 )
 
 __all__ = ["ENCRYPTION", "METHOD", "UNPAIRED", "ContentFinding", "EncryptionFinding", "examine"]

@@ -8,7 +8,8 @@ from detector.methods.handshake.examination import NAME, HandshakeFinding, exami
 from detector.methods.handshake.without_server import WithoutServerFinding
 
 METHOD = Method(NAME, "handshake", (HandshakeFinding,), examine)
-_WITHOUT_SERVER = by_connection(without_server.examine, examines_plain=False)
-WITHOUT_SERVER = Method(NAME, "handshake", (WithoutServerFinding,), _WITHOUT_SERVER)
+WITHOUT_SERVER = Method(
+    NAME, "handshake", (WithoutServerFinding,), by_connection(without_server.examine), judges_plain=False
+)
 
 __all__ = ["METHOD", "WITHOUT_SERVER", "HandshakeFinding", "WithoutServerFinding", "examine"]

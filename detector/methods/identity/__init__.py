@@ -11,8 +11,10 @@ from detector.methods.identity.findings import NAME, IdentityFinding
 from detector.methods.identity.transport import TransportFinding
 
 METHOD = Method(NAME, "packet identity", (IdentityFinding,), examine)
-_TRANSPORT = by_connection(transport.examine, examines_plain=False)
-TRANSPORT = Method(NAME, "packet identity", (TransportFinding,), _TRANSPORT, reads_datagrams=True)
+TRANSPORT = Method(
+    NAME, "packet identity", (TransportFinding,), by_connection(transport.examine), reads_datagrams=True,
+    judges_plain=False,
+)  # fmt: skip
 
 __all__ = [
     "DECISIVE_NATS",
