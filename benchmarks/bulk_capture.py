@@ -94,92 +94,100 @@ def _acknowledge(segment: Array, arrived_ns: Array, segments: int) -> tuple[Arra
     return acked, left, right, time_ns, time_ns + 10 * MILLISECOND_NS + (time_ns % 40_000)
 
 
+@dataclass(frozen=True, slots=True)
+class _End:
+    """One end of a connection: address, port and initial sequence number."""
+
+    address: int
+    port: int
+    isn: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One direction's packets in the order in which they are sent; streams count from the byte after the SYN.
+
+    A packet with `arrived_ns` of -1 is lost on the way; equal ends of a SACK block mean none.
+    """
+
+    sent_ns: Array
+    arrived_ns: Array
+    stream_byte: Array  # -1: the SYN
+    flags: Array
+    window: Array  # as on the wire
+    payload_bytes: Array
+    acked_byte: Array
+    sack_left: Array
+    sack_right: Array
+
+
 def bulk_tables(seed: int, segments: int) -> tuple[PacketTable, PacketTable]:
     """The connection as captured at the sender and at the receiver."""
     bulk = _simulate_bulk(seed, segments)
     random = np.random.default_rng(1000 + seed)
-    client_isn, server_isn = (int(value) for value in random.integers(0, 2**32, 2))
-    total = segments * SEGMENT
+    sender_isn, receiver_isn = (int(value) for value in random.integers(0, 2**32, 2))
+    sender = _End(0x0A000100 + seed, 40_000 + seed, sender_isn)
+    receiver = _End(0xC0000210, 5201, receiver_isn)
     syn_ns = int(bulk.sent_ns[0]) - 22 * MILLISECOND_NS
     fin_ns = int(bulk.ack_arrived_ns[-1]) + MILLISECOND_NS
-    data, acks = len(bulk.segment), len(bulk.acked)
+    up = _from_sender(bulk, syn_ns, fin_ns, segments * SEGMENT)
+    down = _from_receiver(bulk, syn_ns, fin_ns, segments * SEGMENT)
 
-    # Rows: SYN, ACK of the handshake, data, FIN (sender to receiver); SYN-ACK, acknowledgements, FIN-ACK (back).
-    up_sent = np.concatenate(
-        [[syn_ns, syn_ns + 21 * MILLISECOND_NS], bulk.sent_ns, [fin_ns, fin_ns + 21 * MILLISECOND_NS]]
-    )
-    up_arrived = np.concatenate(
-        [up_sent[:2] + 10 * MILLISECOND_NS, bulk.arrived_ns, up_sent[-2:] + 18 * MILLISECOND_NS]
-    )
-    down_sent = np.concatenate(
-        [[syn_ns + 10 * MILLISECOND_NS + 50_000], bulk.ack_sent_ns, [fin_ns + 18 * MILLISECOND_NS + 40_000]]
-    )
-    down_arrived = np.concatenate(
-        [[syn_ns + 20 * MILLISECOND_NS + 90_000], bulk.ack_arrived_ns, [down_sent[-1] + 2 * MILLISECOND_NS]]
-    )
+    up_clock, down_clock = _clock(up.sent_ns, 1_000_000 + seed), _clock(down.sent_ns, 777_000_000 + seed)
+    arrived = np.flatnonzero(up.arrived_ns >= 0)
+    arrived = arrived[np.argsort(up.arrived_ns[arrived], kind="stable")]
+    up_echo = _echo(up.sent_ns, down.arrived_ns, down_clock)
+    down_echo = _echo(down.sent_ns, up.arrived_ns[arrived], up_clock[arrived])
 
-    up_offset = np.concatenate([[-1, 0], bulk.segment * SEGMENT, [total, total + 1]])
-    up_flags = np.concatenate([[SYN, ACK], np.where(bulk.segment % 44 == 43, ACK | PSH, ACK), [FIN | ACK, ACK]])
-    up_bytes = np.concatenate([[0, 0], np.full(data, SEGMENT), [0, 0]])
-    up_ack = np.concatenate([[-1, 0], np.zeros(data, np.int64), [0, 1]])
-    down_offset = np.concatenate([[-1], np.zeros(acks + 1, np.int64)])
-    down_flags = np.concatenate([[SYN | ACK], np.full(acks, ACK), [FIN | ACK]])
-    down_ack = np.concatenate([[0], bulk.acked * SEGMENT, [total + 1]])
-    down_left = np.concatenate([[0], bulk.sack_left * SEGMENT, [0]])
-    down_right = np.concatenate([[0], bulk.sack_right * SEGMENT, [0]])
-
-    up_tsval = _clock(up_sent, 1_000_000 + seed)
-    down_tsval = _clock(down_sent, 777_000_000 + seed)
-    up_tsecr = _echo(up_sent, down_arrived, down_tsval)
-    seen = np.flatnonzero(up_arrived >= 0)
-    seen = seen[np.argsort(up_arrived[seen], kind="stable")]
-    down_tsecr = _echo(down_sent, up_arrived[seen], up_tsval[seen])
-    sackless_up = np.zeros(len(up_sent), np.int64)
-    window = np.concatenate([[65_160], 9_000 + bulk.acked % 3_000, [9_000]])
-
-    up = _flow(
-        0x0A000100 + seed,
-        0xC0000210,
-        40_000 + seed,
-        5201,
-        client_isn,
-        server_isn,
-        up_offset,
-        up_ack,
-        up_flags,
-        np.where(up_flags & SYN, 64_240, 502),
-        up_bytes,
-        up_tsval,
-        up_tsecr,
-        sackless_up,
-        sackless_up,
-        seed,
-    )
-    down = _flow(
-        0xC0000210,
-        0x0A000100 + seed,
-        5201,
-        40_000 + seed,
-        server_isn,
-        client_isn,
-        down_offset,
-        down_ack,
-        down_flags,
-        window,
-        np.zeros(acks + 2, np.int64),
-        down_tsval,
-        down_tsecr,
-        down_left,
-        down_right,
-        seed + 50,
-    )
-    captured = [(up_sent, down_arrived, 64, 57), (up_arrived, down_sent, 57, 64)]
-    at_sender, at_receiver = (
-        joined([_seen_at(up, up_times, up_ttl), _seen_at(down, down_times, down_ttl)])
-        for up_times, down_times, up_ttl, down_ttl in captured
-    )
+    sent = _packets(up, (sender, receiver), (up_clock, up_echo), seed)
+    answered = _packets(down, (receiver, sender), (down_clock, down_echo), seed + 50)
+    at_sender = joined([_seen_at(sent, up.sent_ns, 64), _seen_at(answered, down.arrived_ns, 57)])
+    at_receiver = joined([_seen_at(sent, up.arrived_ns, 57), _seen_at(answered, down.sent_ns, 64)])
     at_receiver.time_ns = at_receiver.time_ns + RECEIVER_CLOCK_OFFSET_NS
     return at_sender, at_receiver
+
+
+def _from_sender(bulk: _Bulk, syn_ns: int, fin_ns: int, stream_bytes: int) -> _Way:
+    """SYN, ACK of the handshake, data, FIN, ACK of the receiver's FIN."""
+    sent = np.concatenate(
+        [[syn_ns, syn_ns + 21 * MILLISECOND_NS], bulk.sent_ns, [fin_ns, fin_ns + 21 * MILLISECOND_NS]]
+    )
+    data = len(bulk.segment)
+    data_flags = np.where(bulk.segment % 44 == 43, ACK | PSH, ACK)
+    flags = np.concatenate([[SYN, ACK], data_flags, [FIN | ACK, ACK]])
+    no_block = np.zeros(len(sent), np.int64)
+    return _Way(
+        sent_ns=sent,
+        arrived_ns=np.concatenate([sent[:2] + 10 * MILLISECOND_NS, bulk.arrived_ns, sent[-2:] + 18 * MILLISECOND_NS]),
+        stream_byte=np.concatenate([[-1, 0], bulk.segment * SEGMENT, [stream_bytes, stream_bytes + 1]]),
+        flags=flags,
+        window=np.where(flags & SYN, 64_240, 502),
+        payload_bytes=np.concatenate([[0, 0], np.full(data, SEGMENT), [0, 0]]),
+        acked_byte=np.concatenate([[-1, 0], np.zeros(data, np.int64), [0, 1]]),
+        sack_left=no_block,
+        sack_right=no_block,
+    )
+
+
+def _from_receiver(bulk: _Bulk, syn_ns: int, fin_ns: int, stream_bytes: int) -> _Way:
+    """SYN-ACK, acknowledgements, FIN."""
+    sent = np.concatenate(
+        [[syn_ns + 10 * MILLISECOND_NS + 50_000], bulk.ack_sent_ns, [fin_ns + 18 * MILLISECOND_NS + 40_000]]
+    )
+    acks = len(bulk.acked)
+    return _Way(
+        sent_ns=sent,
+        arrived_ns=np.concatenate(
+            [[syn_ns + 20 * MILLISECOND_NS + 90_000], bulk.ack_arrived_ns, [sent[-1] + 2 * MILLISECOND_NS]]
+        ),
+        stream_byte=np.concatenate([[-1], np.zeros(acks + 1, np.int64)]),
+        flags=np.concatenate([[SYN | ACK], np.full(acks, ACK), [FIN | ACK]]),
+        window=np.concatenate([[65_160], 9_000 + bulk.acked % 3_000, [9_000]]),
+        payload_bytes=np.zeros(acks + 2, np.int64),
+        acked_byte=np.concatenate([[0], bulk.acked * SEGMENT, [stream_bytes + 1]]),
+        sack_left=np.concatenate([[0], bulk.sack_left * SEGMENT, [0]]),
+        sack_right=np.concatenate([[0], bulk.sack_right * SEGMENT, [0]]),
+    )
 
 
 def _clock(time_ns: Array, base: int) -> Array:
@@ -193,50 +201,36 @@ def _echo(at_ns: Array, heard_ns: Array, heard_tsval: Array) -> Array:
     return np.where(last >= 0, heard_tsval[np.maximum(last, 0)], 0).astype(np.uint32)
 
 
-def _flow(
-    source: int,
-    destination: int,
-    source_port: int,
-    destination_port: int,
-    isn: int,
-    peer_isn: int,
-    offset: Array,
-    ack: Array,
-    flags: Array,
-    window: Array,
-    payload: Array,
-    tsval: Array,
-    tsecr: Array,
-    left: Array,
-    right: Array,
-    stream: int,
-) -> PacketTable:
-    count = len(offset)
-    full = np.full
+def _packets(way: _Way, ends: tuple[_End, _End], timestamps: tuple[Array, Array], stream: int) -> PacketTable:
+    """The packets from the first end to the second with TSval and TSecr, of no time and hop limit yet."""
+    count, (source, destination), (tsval, tsecr) = len(way.sent_ns), ends, timestamps
+    sacks = way.sack_left != way.sack_right
+    after_syn = source.isn + 1, destination.isn + 1
     return PacketTable(
-        np.zeros(count, np.int64),
-        full(count, source, np.uint32),
-        full(count, destination, np.uint32),
-        full(count, source_port, np.uint16),
-        full(count, destination_port, np.uint16),
-        (isn + 1 + offset & 0xFFFFFFFF).astype(np.uint32),
-        (peer_isn + 1 + ack & 0xFFFFFFFF).astype(np.uint32),
-        flags.astype(np.uint8),
-        window.astype(np.uint16),
-        payload.astype(np.int64),
-        tsval,
-        tsecr,
-        np.where(left != right, peer_isn + 1 + left & 0xFFFFFFFF, 0),
-        np.where(left != right, peer_isn + 1 + right & 0xFFFFFFFF, 0),
-        (np.arange(count) + 977 * stream & 0xFFFF).astype(np.uint16),
-        np.zeros(count, np.uint8),
-        (offset // SEGMENT + 104_729 * stream) * TEXT_STRIDE,
+        time_ns=np.zeros(count, np.int64),
+        source=np.full(count, source.address, np.uint32),
+        destination=np.full(count, destination.address, np.uint32),
+        source_port=np.full(count, source.port, np.uint16),
+        destination_port=np.full(count, destination.port, np.uint16),
+        sequence=(after_syn[0] + way.stream_byte & 0xFFFFFFFF).astype(np.uint32),
+        acknowledgement=(after_syn[1] + way.acked_byte & 0xFFFFFFFF).astype(np.uint32),
+        flags=way.flags.astype(np.uint8),
+        window=way.window.astype(np.uint16),
+        payload_bytes=way.payload_bytes.astype(np.int64),
+        tsval=tsval,
+        tsecr=tsecr,
+        sack_left=np.where(sacks, after_syn[1] + way.sack_left & 0xFFFFFFFF, 0),
+        sack_right=np.where(sacks, after_syn[1] + way.sack_right & 0xFFFFFFFF, 0),
+        ip_id=(np.arange(count) + 977 * stream & 0xFFFF).astype(np.uint16),
+        ttl=np.zeros(count, np.uint8),
+        text=(way.stream_byte // SEGMENT + 104_729 * stream) * TEXT_STRIDE,
     )
 
 
-def _seen_at(flow: PacketTable, time_ns: Array, ttl: int) -> PacketTable:
+def _seen_at(packets: PacketTable, time_ns: Array, ttl: int) -> PacketTable:
+    """The packets that come by at `time_ns` (-1: not at all)."""
     seen = np.flatnonzero(time_ns >= 0)
-    table = flow.take(seen)
+    table = packets.take(seen)
     table.time_ns = time_ns[seen]
     table.ttl = np.full(len(seen), ttl, np.uint8)
     return table
