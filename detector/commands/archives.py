@@ -27,20 +27,19 @@ def is_archive(path: str) -> bool:
 
 def detect_archives(
     paths: Sequence[str],
-    of_captures: Mapping[str, bool],
+    of_captures: Sequence[str],
     files: Mapping[str, str | None],
     fail_on: frozenset[str] | None,
 ) -> None:
-    """Judge archives and write the matrix; `of_captures` holds the given options that are for captures only.
+    """Judge archives and write the matrix; `of_captures` are the given options that only captures take.
 
     Raises UsageError, and what the plug-in raises.
     """
     from pepscope.command_line.progress import Progress
     from pepscope.results.encoding.audit_output import audit_fails, write_audit
 
-    for name, is_given in of_captures.items():
-        if is_given:
-            raise UsageError(f"{name} must not be given with an archive, which records how it was measured")
+    if of_captures:
+        raise UsageError(f"{of_captures[0]} must not be given with an archive, which records how it was measured")
     entry = find(GROUP, "run")
     if entry is None:
         raise UsageError(f"{paths[0]} is an archive, and the room that reads those (prober) is not installed")

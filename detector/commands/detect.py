@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from detector.commands.archives import detect_archives, is_archive
 from detector.commands.detecting import (
@@ -21,7 +22,6 @@ from detector.commands.detecting import (
 from pepscope.command_line.live import given_or_captured, interface_options
 from pepscope.command_line.notes import volume_options
 from pepscope.command_line.options import (
-    LEAST_PROBABILITY,
     Duration,
     filter_option,
     least_probability_option,
@@ -38,6 +38,10 @@ _FAIL_KINDS = {
     "regular": {"regular"},
     "inconclusive": {"inconclusive"},
 }
+#: Parameters that archives take as captures do.
+_OF_ARCHIVES = frozenset(
+    {"captures", "json_to", "csv_to", "junit_to", "sarif_to", "html_to", "fail_on", "quiet", "verbose"}
+)
 
 
 class FailOn(click.ParamType[frozenset[str]]):
@@ -203,26 +207,7 @@ def detect(
         given_or_captured(captures, "SENDER", interface, duration_s, capture_bytes, kept_as, filter_expression)
     )
     if any(is_archive(path) for path in captures):
-        of_captures = {
-            "--clocks": clocks != CLOCKS,
-            "--ack-delay": ack_delay is not None,
-            "--same-transfers": same_transfers,
-            "--drift-limit": drift_limit != DRIFT_LIMIT_PPM,
-            "--least-probability": least_probability != LEAST_PROBABILITY,
-            "--least-pairing": least_pairing != LEAST_PAIRING_CONFIDENCE,
-            "--taken-at": taken_at is not None,
-            "--one-vantage": one_vantage,
-            "--networks": networks is not None,
-            "--filter": filter_expression is not None,
-            "--memory": memory_bytes is not None,
-            "--packets": packets != PACKETS,
-            "--packets-of": packets_of != PACKETS_OF,
-            "--jobs": jobs is not None,
-            "--jsonl": jsonl_to is not None,
-            "--parquet": parquet_to is not None,
-            "--connection": connection is not None,
-        }
-        detect_archives(captures, of_captures, files, fail_on)
+        detect_archives(captures, _given_of_captures(), files, fail_on)
         return
     judge_captures(
         Detection(
@@ -247,6 +232,17 @@ def detect(
             quiet=quiet,
         )
     )
+
+
+def _given_of_captures() -> list[str]:
+    """The options of the command line that only captures take."""
+    context = click.get_current_context()
+    return [
+        parameter.opts[-1]
+        for parameter in context.command.params
+        if parameter.name not in _OF_ARCHIVES
+        and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
+    ]
 
 
 @click.command(short_help="Put a verdict's evidence into prose.")
