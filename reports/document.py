@@ -24,6 +24,9 @@ SITE_CONTENT_POLICY = (
     "img-src data: blob:; font-src data:"
 )
 
+#: The same for a page that runs nothing.
+STILL_CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
 
 def asset(name: str) -> str:
     """A file of `reports/assets` as text."""
@@ -52,6 +55,27 @@ def compressed(content: bytes) -> str:
 def fill(template: str, values: dict[str, str]) -> str:
     """Put values in place of `{{name}}` in one pass, so that a value that looks like a place stays as it is."""
     return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], template)
+
+
+def html_document(
+    title: str, body: str, *, styles: Sequence[str] = (), policy: str | None = CONTENT_POLICY, links: str = ""
+) -> str:
+    """A whole HTML document: `title` and `body`, both as HTML, in the frame of all pages.
+
+    `styles` are style sheets of `reports/assets` that stand in it, `links` elements of its head, and `policy` what the
+    browser may do (None: what comes with the page says it).
+    """
+    style = "".join(map(asset, styles))
+    return fill(
+        asset("frame.html"),
+        {
+            "policy": f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n' if policy else "",
+            "links": links,
+            "title": title,
+            "style": f"<style>{style}</style>\n" if style else "",
+            "body": body,
+        },
+    )
 
 
 def figure_data(key: int | str, flows: Sequence[Sequence[Figure]]) -> str:

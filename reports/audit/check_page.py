@@ -11,7 +11,7 @@ from typing import Any
 from pepscope.results.verdicts import Verdict
 from pepscope.whole_file import write_output
 from reports.audit.hop_ladder import hop_ladder
-from reports.document import CONTENT_POLICY, asset, fill
+from reports.document import asset, fill, html_document
 from reports.errors import cannot_write
 from reports.page_parts import counted, verdict_badge
 from reports.quantities import format_seconds
@@ -28,11 +28,9 @@ def write_check_page(document: Mapping[str, Any], path: str | Path) -> None:
 def check_page_text(document: Mapping[str, Any]) -> str:
     """The page as text; everything that hosts and routers said is escaped."""
     ports = document["ports"]
-    return fill(
+    body = fill(
         asset("check.html"),
         {
-            "policy": CONTENT_POLICY,
-            "style": asset("page.css") + asset("check.css"),
             "headline": escape(_headline(ports)),
             "table": _table(ports),
             "ports": "".join(_section(port, document) for port in ports),
@@ -41,6 +39,7 @@ def check_page_text(document: Mapping[str, Any]) -> str:
             "version": escape(document["pepscope"]),
         },
     )
+    return html_document("pepscope: is TCP split here?", body, styles=("page.css", "check.css"))
 
 
 def _headline(ports: Sequence[Mapping[str, Any]]) -> str:

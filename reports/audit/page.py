@@ -21,7 +21,7 @@ from reports.detection.page import (
     MAX_TRACE_POINTS,
     connection_section,
 )
-from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_element
+from reports.document import asset, figure_data, fill, html_document, plotly_element
 from reports.errors import cannot_write
 from reports.figures.flow_figures import Figure, choose_limit, flow_figures
 from reports.glossary import with_tooltips
@@ -50,12 +50,9 @@ def audit_page_text(result: AuditResult) -> str:
     run = result.latest
     drawings = _Drawings(run)
     cells = "".join(_cell(cell, run.titles, result, drawings) for cell in run.cells)
-    return fill(
+    body = fill(
         asset("audit.html"),
         {
-            "policy": CONTENT_POLICY,
-            "title": escape(f"audit over {run.server or 'a path'}"),
-            "style": asset("page.css") + asset("audit.css"),
             "headline": escape(headline(run)),
             "runs": _run(run) + _earlier(result),
             "matrix": matrix(result),
@@ -75,6 +72,8 @@ def audit_page_text(result: AuditResult) -> str:
             "figure_script": asset("figures.js"),
         },
     )
+    title = escape(f"pepscope: audit over {run.server or 'a path'}")
+    return html_document(title, body, styles=("page.css", "audit.css"))
 
 
 def cell_id(application: str, direction: Direction) -> str:

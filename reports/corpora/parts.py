@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from reports.corpora.shares import Share, interval_text
-from reports.document import SITE_CONTENT_POLICY, asset, fill
+from reports.document import SITE_CONTENT_POLICY, asset, fill, html_document
 from reports.quantities import format_count, format_percent, format_seconds
 
 HOME = "index.html"
@@ -25,17 +25,12 @@ def document(title: str, content: str, above: Sequence[tuple[str, str]] = (), *,
     """
     links = "".join(f'<li><a href="{escape(address)}">{escape(name)}</a></li>' for name, address in above)
     way = f'<nav aria-label="pages above"><ol class="way">{links}</ol></nav>' if links else ""
-    return fill(
-        asset("site/page.html"),
-        {
-            "policy": SITE_CONTENT_POLICY,
-            "title": re.sub(r"<[^>]*>", "", title),
-            "heading": title,
-            "top": "../" * depth,
-            "way": way,
-            "content": content,
-        },
+    styles = "".join(
+        f'<link rel="stylesheet" href="{"../" * depth}assets/{name}">\n' for name in ("page.css", "site.css")
     )
+    body = fill(asset("site/page.html"), {"heading": title, "way": way, "content": content})
+    name = re.sub(r"<[^>]*>", "", title)
+    return html_document(f"pepscope: {name}", body, policy=SITE_CONTENT_POLICY, links=styles)
 
 
 def network_page(network: str, number: int = 1) -> str:

@@ -16,7 +16,7 @@ from pepscope.results.verdicts import FlowSeries, VantageName
 from pepscope.whole_file import write_output
 from reports.detection.flow_section import flow_section
 from reports.detection.page import MAX_POINTS, MAX_TRACE_POINTS
-from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_element
+from reports.document import asset, figure_data, fill, html_document, plotly_element
 from reports.errors import cannot_write
 from reports.figures.flow_figures import choose_limit, flow_figures
 from reports.packets import filters_list
@@ -57,13 +57,11 @@ def capture_page_text(capture: Capture, series: Mapping[int, tuple[FlowSeries, .
         data.append(figure_data(number, figures))
     total = len(capture.connections)
     left_out = total - len(series)
-    return fill(
+    name = Path(capture.path).name or capture.path
+    body = fill(
         asset("capture.html"),
         {
-            "policy": CONTENT_POLICY,
-            "title": escape(Path(capture.path).name or capture.path),
-            "style": asset("page.css"),
-            "headline": escape(f"{counted(total, 'TCP connection')} in {Path(capture.path).name or capture.path}"),
+            "headline": escape(f"{counted(total, 'TCP connection')} in {name}"),
             "facts": _facts(capture),
             "tool": f"pepscope {escape(pepscope.__version__)}" + _filtered(capture),
             "limits": ""
@@ -78,6 +76,7 @@ def capture_page_text(capture: Capture, series: Mapping[int, tuple[FlowSeries, .
             "figure_script": asset("figures.js"),
         },
     )
+    return html_document(f"pepscope: {escape(name)}", body, styles=("page.css",))
 
 
 def _facts(capture: Capture) -> str:

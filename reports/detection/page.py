@@ -25,7 +25,15 @@ from reports.detection.ranking import (
     judged_alone,
     verdict_probability,
 )
-from reports.document import CONTENT_POLICY, SITE_CONTENT_POLICY, asset, figure_data, fill, plotly_element
+from reports.document import (
+    CONTENT_POLICY,
+    SITE_CONTENT_POLICY,
+    asset,
+    figure_data,
+    fill,
+    html_document,
+    plotly_element,
+)
 from reports.errors import cannot_write
 from reports.figures.flow_figures import Figure, choose_limit, flow_figures
 from reports.glossary import with_tooltips
@@ -125,12 +133,9 @@ def page_text(result: DetectionResult, *, only: Sequence[int] | None = None, sit
         )
         if figures:
             data.append(figure_data(index, figures))
-    return fill(
+    body = fill(
         asset("page.html"),
         {
-            "policy": CONTENT_POLICY if site is None else SITE_CONTENT_POLICY,
-            "title": escape(_title(result.captures)),
-            "style": asset("page.css"),
             "above": "" if site is None else f'<a href="{escape(site.above)}">{escape(site.above_name)}</a>',
             "headline": with_tooltips(_headline(result, order)),
             "tool": _tool(result.tool),
@@ -150,6 +155,12 @@ def page_text(result: DetectionResult, *, only: Sequence[int] | None = None, sit
             "script": asset("page.js"),
             "figure_script": asset("figures.js"),
         },
+    )
+    return html_document(
+        f"pepscope: {escape(_title(result.captures))}",
+        body,
+        styles=("page.css",),
+        policy=CONTENT_POLICY if site is None else SITE_CONTENT_POLICY,
     )
 
 

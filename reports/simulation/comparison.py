@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reports.document import STILL_CONTENT_POLICY, html_document
 from reports.errors import cannot_write
 
 if TYPE_CHECKING:
@@ -17,14 +17,6 @@ if TYPE_CHECKING:
 
 _WIDTH, _HEIGHT, _MARGIN = 640, 280, 48
 _POINTS = 200
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-_STYLE = """
-.plot { max-width: 46rem; } .plot svg { width: 100%; height: auto; }
-.plot path { fill: none; stroke-width: 2; vector-effect: non-scaling-stroke; }
-.virtual { stroke: #2c6fbb; } .live { stroke: #c8511b; stroke-dasharray: 6 3; }
-.plot text { font-size: 12px; fill: currentColor; } .plot line { stroke: currentColor; stroke-opacity: .25; }
-td.outside { font-weight: bold; color: #c0392b; }
-"""
 
 
 def write_comparison(comparisons: Sequence[Comparison], path: str | Path) -> None:
@@ -37,16 +29,18 @@ def write_comparison(comparisons: Sequence[Comparison], path: str | Path) -> Non
 
 def page_text(comparisons: Sequence[Comparison]) -> str:
     """The page as text; what comes from scenarios is escaped."""
-    style = resources.files("reports").joinpath("assets", "page.css").read_text(encoding="utf-8")
     within = sum(comparison.is_within_bounds for comparison in comparisons)
     headline = f"{within} of {len(comparisons)} scenarios run virtually as they run live"
     sections = "\n".join(_section(comparison) for comparison in comparisons)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n<link rel="icon" href="data:,">\n'
-        f"<title>pepscope: virtual against live</title>\n<style>{style}{_STYLE}</style>\n</head>\n<body>\n<header>\n"
-        f'<p class="brand">pepscope <span>virtual against live</span></p>\n<h1>{headline}</h1>\n</header>\n'
-        f"<main>\n{sections}\n</main>\n</body>\n</html>\n"
+    body = (
+        f'<header>\n<p class="brand">pepscope <span>virtual against live</span></p>\n<h1>{headline}</h1>\n</header>\n'
+        f"<main>\n{sections}\n</main>\n"
+    )
+    return html_document(
+        "pepscope: virtual against live",
+        body,
+        styles=("page.css", "comparison.css"),
+        policy=STILL_CONTENT_POLICY,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pepscope.results.verdicts import Verdict
-from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_element
+from reports.document import asset, figure_data, fill, html_document, plotly_element
 from reports.errors import cannot_write
 from reports.quantities import format_bit_rate, format_bytes, format_count, format_percent, format_seconds
 from reports.simulation.figures import simulation_figures
@@ -52,12 +52,11 @@ def simulation_page_text(run: Run) -> str:
     summary = run.summary()
     figures = simulation_figures(run)
     scenario = run.truth["scenario"]
-    return fill(
+    title = escape(run.scenario.name)
+    body = fill(
         asset("simulation.html"),
         {
-            "policy": CONTENT_POLICY,
-            "title": escape(run.scenario.name),
-            "style": asset("page.css") + asset("simulation.css"),
+            "title": title,
             "headline": escape(_headline(run, summary)),
             "description": escape(run.scenario.description),
             "facts": "".join(_facts(run, summary)),
@@ -74,6 +73,7 @@ def simulation_page_text(run: Run) -> str:
             "figure_script": asset("figures.js"),
         },
     )
+    return html_document(f"pepscope simulation: {title}", body, styles=("page.css", "simulation.css"))
 
 
 def _headline(run: Run, summary: Mapping[str, Any]) -> str:

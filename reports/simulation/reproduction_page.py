@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reports.document import asset, fill
+from reports.document import STILL_CONTENT_POLICY, asset, fill, html_document
 from reports.errors import cannot_write
 from reports.figures.svg_chart import chart_svg
 from reports.quantities import format_count
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from papers.results import Assumption, Reproduction, Statement, Table
     from pepscope.results.charts import Chart
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _LOOKS = {
     "reproduced": "reproduced",
     "undecided: more seeds": "undecided",
@@ -55,12 +54,10 @@ def write_figures(result: Reproduction, directory: str | Path) -> None:
 def reproduction_page_text(result: Reproduction) -> str:
     """The page as text; everything from outside is escaped."""
     assessment, counts = result.assessment, result.counts()
-    return fill(
+    body = fill(
         asset("reproduction.html"),
         {
-            "policy": _POLICY,
             "paper": escape(result.paper),
-            "style": asset("page.css") + asset("reproduction.css"),
             "headline": escape(_headline(result)),
             "title": escape(result.title),
             "source": escape(result.source),
@@ -70,6 +67,12 @@ def reproduction_page_text(result: Reproduction) -> str:
             "tables": "".join(_table(table) for table in assessment.tables),
             "choices": "".join(map(_assumption, assessment.assumptions)) or "<li>Nowhere.</li>",
         },
+    )
+    return html_document(
+        f"pepscope reproduction: {escape(result.paper)}",
+        body,
+        styles=("page.css", "reproduction.css"),
+        policy=STILL_CONTENT_POLICY,
     )
 
 

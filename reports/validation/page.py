@@ -12,7 +12,7 @@ import pepscope
 from detector.corpora.validation.scoring import RATES, SAYINGS
 from pepscope.results.verdicts import Verdict
 from pepscope.whole_file import write_output
-from reports.document import asset, fill
+from reports.document import STILL_CONTENT_POLICY, asset, fill, html_document
 from reports.errors import cannot_write
 from reports.figures.svg_chart import chart_svg
 from reports.page_parts import counted
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from detector.corpora.validation.intervals import Share
     from detector.corpora.validation.results import Change, DetectorScore, Validation
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 #: Rows of what is not right; the JSON has all.
 MOST_WRONG = 300
@@ -57,12 +56,11 @@ def write_validation_page(validation: Validation, path: str | Path) -> None:
 def validation_page_text(validation: Validation) -> str:
     """The page as text; everything from outside is escaped."""
     scores = validation.detectors
-    return fill(
+    title = escape(" and ".join(Path(corpus).name or corpus for corpus in validation.corpora))
+    body = fill(
         asset("validation.html"),
         {
-            "policy": _POLICY,
-            "style": asset("page.css") + asset("reproduction.css"),
-            "title": escape(" and ".join(Path(corpus).name or corpus for corpus in validation.corpora)),
+            "title": title,
             "headline": escape(headline(validation)),
             "facts": "".join(_facts(validation)),
             "against": _against(validation),
@@ -80,6 +78,12 @@ def validation_page_text(validation: Validation) -> str:
             "wrong": _wrong(validation),
             "version": escape(pepscope.__version__),
         },
+    )
+    return html_document(
+        f"pepscope validation: {title}",
+        body,
+        styles=("page.css", "reproduction.css"),
+        policy=STILL_CONTENT_POLICY,
     )
 
 

@@ -11,7 +11,7 @@ from pepscope.results.verdicts import Verdict
 from prober.server.dashboard.stored_runs import StoredRun
 from reports.audit.page import headline
 from reports.audit.signs import sign
-from reports.document import asset, fill
+from reports.document import asset, fill, html_document
 from reports.quantities import format_bytes
 from reports.wording import VERDICT_NAMES
 
@@ -21,16 +21,20 @@ REFRESH_S = 3
 
 def page(title: str, headline_text: str, body: str, reader: str = "", *, next_page: str = "") -> str:
     """A page; `reader` is who is logged in, and `body` is HTML. The browser goes on to `next_page` by itself."""
-    return fill(
+    content = fill(
         asset("dashboard.html"),
         {
-            "title": escape(title),
             "headline": escape(headline_text),
-            "style": asset("page.css") + asset("audit.css") + asset("dashboard.css"),
-            "refresh": _refresh(next_page) if next_page else "",
             "navigation": _navigation(reader) if reader else "",
             "body": body,
         },
+    )
+    return html_document(
+        f"pepscope: {escape(title)}",
+        content,
+        styles=("page.css", "audit.css", "dashboard.css"),
+        policy=None,
+        links=_refresh(next_page) if next_page else "",
     )
 
 
