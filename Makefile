@@ -51,7 +51,7 @@ test: system-packages install lint rust-tests fuzz-short python-tests ## Lint an
 lint: install ## Style, types, import direction, stubs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy pepscope detector distribution papers prober reference_proxy reference_sim reports tests
+	$(BIN)/mypy pepscope benchmarks detector distribution papers prober reference_proxy reference_sim reports tests
 	$(BIN)/lint-imports --config setup.cfg
 	$(BIN)/stubtest --mypy-config-file setup.cfg pepscope._core
 	cargo fmt --all --check

@@ -7,6 +7,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.measure import run_once
@@ -50,7 +51,7 @@ def both_cores(repeats: int, repetitions: int) -> None:
 
 def memory(core: int) -> None:
     here = [sys.executable, "-m"]
-    commands = {
+    commands: dict[str, Callable[[str], list[str]]] = {
         "bulk, 100 Mbit/s": lambda seconds: [*here, "benchmarks.simulate_bulk", "sack", seconds],
         "variable rate": lambda s: [*here, "benchmarks.simulate_variable_rate", "0.2", "0.02", "0", "1000", s],
         "variable rate, split": lambda s: [*here, "benchmarks.simulate_variable_rate", "0.2", "0.02", "1", "1000", s],

@@ -42,7 +42,8 @@ def split(capture: Path, packets: int, directory: Path) -> int:
 def audited(source: Path, output: Path, jobs: int) -> tuple[float, dict[str, Any]]:
     """Wall time of one audit, and its summary."""
     started = time.monotonic()
-    command = [sys.executable, "-m", "pepscope", "audit-captures", source, "-o", output, "--jobs", str(jobs), "--json"]
+    command: list[str | Path] = [sys.executable, "-m", "pepscope", "audit-captures", source, "-o", output]
+    command += ["--jobs", str(jobs), "--json"]
     done = subprocess.run(command, capture_output=True, check=True)
     return time.monotonic() - started, json.loads(done.stdout)
 

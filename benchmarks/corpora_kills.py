@@ -124,9 +124,10 @@ def _with_killed_processes(source: Path, output: Path, draw: random.Random, ever
 
 def _descendants(pid: int) -> list[psutil.Process]:
     try:
-        return psutil.Process(pid).children(recursive=True)
+        children: list[psutil.Process] = psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:
         return []
+    return children
 
 
 def _with_killed_cluster(source: Path, output: Path, draw: random.Random, every_s: float) -> dict[str, Any]:

@@ -195,7 +195,9 @@ def summarise(kind: str, runs: dict[str, list[Run]], seconds: float) -> dict[str
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1 and sys.argv[1] in ("serve", "load"):
-        {"serve": serve, "load": load}[sys.argv[1]](*sys.argv[2:])
+    if sys.argv[1:2] == ["serve"]:
+        serve()
+    elif sys.argv[1:2] == ["load"]:
+        load(*sys.argv[2:])
     else:
         raise SystemExit(main())

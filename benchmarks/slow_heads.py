@@ -151,7 +151,7 @@ def probe_server(directory: str, listen: Sequence[str] = ("127.0.0.1",)) -> Iter
 def proxy(_directory: str) -> Iterator[tuple[int, Ask]]:
     """An explicit proxy and a server behind it: its port, and a question by it."""
     handler = http.server.SimpleHTTPRequestHandler
-    handler.log_message = lambda *_: None  # type: ignore[method-assign,assignment]
+    handler.log_message = lambda *_: None  # type: ignore[method-assign]
     origin = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=origin.serve_forever, daemon=True).start()
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -176,8 +176,8 @@ def main() -> int:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     if sys.argv[1:2] == ["attack"]:
-        port, connections, addresses, interval, is_ipv6 = sys.argv[2:]
-        asyncio.run(attack(int(port), int(connections), int(addresses), float(interval), is_ipv6 == "True"))
+        to_port, connections, addresses, interval, is_ipv6 = sys.argv[2:]
+        asyncio.run(attack(int(to_port), int(connections), int(addresses), float(interval), is_ipv6 == "True"))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("target", choices=("server", "proxy"))
     parser.add_argument("--connections", type=int, default=3000)

@@ -18,6 +18,17 @@ LONG_S, TOLD_S, START_S = 3000.0, 300.0, 0.001
 GOAL = 10.0
 
 
+def _commands(setup: Setup, directory: Path, ns3: Path, simulated_s: float) -> dict[str, list[str]]:
+    """The command of each simulator for this long a part of the set-up."""
+    drawn = [str(setup.period_s), str(setup.delay_s), str(int(setup.is_split)), str(setup.duration_s)]
+    peers = setup.words(directory, simulated_s)
+    return {
+        "pepscope": [sys.executable, "-m", "benchmarks.simulate_variable_rate", *drawn, str(simulated_s)],
+        "ns-2": [*ns2_command(), *peers],
+        "ns-3": [str(ns3), *peers],
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=5)
@@ -31,15 +42,8 @@ def main() -> None:
         ns3 = build_ns3(directory)
         for is_split in (False, True):
             setup = Setup(chosen.period, 0.02, is_split, seed=1, duration_s=LONG_S)
-            here = [sys.executable, "-m", "benchmarks.simulate_variable_rate"]
-            here += [str(chosen.period), "0.02", str(int(is_split)), str(LONG_S)]
-            commands = {
-                "pepscope": lambda seconds, here=here: [*here, str(seconds)],
-                "ns-2": lambda seconds, setup=setup: [*ns2_command(), *setup.words(directory, seconds)],
-                "ns-3": lambda seconds, setup=setup: [str(ns3), *setup.words(directory, seconds)],
-            }
-            lines = {name: line(LONG_S) for name, line in commands.items()}
-            starts = {f"{name}: start": line(START_S) for name, line in commands.items()}
+            lines = _commands(setup, directory, ns3, LONG_S)
+            starts = {f"{name}: start": line for name, line in _commands(setup, directory, ns3, START_S).items()}
             medians = compare(lines | starts, chosen.repetitions, chosen.core)
             share = TOLD_S / LONG_S
             times = {
@@ -47,7 +51,7 @@ def main() -> None:
                     share * (medians[name].wall_s - medians[f"{name}: start"].wall_s),
                     share * (medians[name].processor_s - medians[f"{name}: start"].processor_s),
                 )
-                for name in commands
+                for name in lines
             }
             ours = times["pepscope"]
             for name, (wall_s, processor_s) in times.items():

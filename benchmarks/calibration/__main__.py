@@ -15,9 +15,10 @@ from pathlib import Path
 
 from benchmarks.calibration.fit import fit
 from benchmarks.calibration.material import Flow, of_corpora, of_metamorphic
-from benchmarks.calibration.report import Claims, claims, diagram, fitted_table, table
+from benchmarks.calibration.report import claims, diagram, fitted_table, table
 from benchmarks.marked_sections import write_section
 from benchmarks.metamorphic.simulated import make_simulated
+from detector.corpora.validation.calibration import Claims
 from pepscope.results.finding import VERSION
 
 #: Seed of the first simulated campaign: beyond those of the validation and of the metamorphic tests.

@@ -12,6 +12,7 @@ from benchmarks.fresh.scenario import UnavailableError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from benchmarks.fresh.middle import MiddlePath
     from benchmarks.fresh.path import NetworkPath
 
 _TABLE = "100"
@@ -23,7 +24,7 @@ _START_S = 0.5
 _OWN_PRIORITY, _BOX_PRIORITY = "1000", "1010"
 
 
-def masquerade(path: NetworkPath) -> None:
+def masquerade(path: MiddlePath) -> None:
     """Hide the mobile behind the middle's address, with ports of the middle's choice."""
     namespaces.inside(
         path.middle, "iptables", "-t", "nat", "-A", "POSTROUTING", "-o", "wired", "-p", "tcp", "-j", "MASQUERADE",
@@ -39,7 +40,7 @@ def forward_port(path: NetworkPath, port: int, server_port: int) -> None:
     )  # fmt: skip
 
 
-def clamp_segments(path: NetworkPath, size: int) -> None:
+def clamp_segments(path: MiddlePath, size: int) -> None:
     """Lower the MSS option of handshakes in both directions."""
     namespaces.inside(
         path.middle, "iptables", "-t", "mangle", "-A", "FORWARD", "-p", "tcp", "--tcp-flags", "SYN,RST", "SYN",
@@ -47,7 +48,7 @@ def clamp_segments(path: NetworkPath, size: int) -> None:
     )  # fmt: skip
 
 
-def divert(path: NetworkPath) -> None:
+def divert(path: MiddlePath) -> None:
     """Deliver packets of connections that a transparent socket of the middle holds to the middle itself."""
     for tables, family, any_address in (("iptables", "-4", "0.0.0.0/0"), ("ip6tables", "-6", "::/0")):
         namespaces.command(
@@ -63,7 +64,7 @@ def divert(path: NetworkPath) -> None:
         namespaces.inside(*mangle, "-A", "PREROUTING", "-p", "tcp", "-m", "socket", "--transparent", "-j", "DIVERT")
 
 
-def intercept(path: NetworkPath, ports: Sequence[int], proxy_port: int) -> None:
+def intercept(path: MiddlePath, ports: Sequence[int], proxy_port: int) -> None:
     """Hand connections to these ports to a transparent proxy (TPROXY, both address families)."""
     divert(path)
     for tables in ("iptables", "ip6tables"):
@@ -74,7 +75,7 @@ def intercept(path: NetworkPath, ports: Sequence[int], proxy_port: int) -> None:
             )  # fmt: skip
 
 
-def redirect(path: NetworkPath, ports: Sequence[int], proxy_port: int) -> None:
+def redirect(path: MiddlePath, ports: Sequence[int], proxy_port: int) -> None:
     """Hand connections to these ports to a proxy that listens at the middle's own address (REDIRECT)."""
     for port in ports:
         namespaces.inside(
@@ -83,28 +84,16 @@ def redirect(path: NetworkPath, ports: Sequence[int], proxy_port: int) -> None:
         )  # fmt: skip
 
 
-def packet_box(path: NetworkPath, behaviour: str, **settings: object) -> None:
+def packet_box(path: MiddlePath, behaviour: str, **settings: object) -> None:
     """Lead all TCP that the middle forwards through a process of ours (`benchmarks.fresh.packet_box`)."""
     namespaces.command("ip", "-n", path.middle, "tuntap", "add", _BOX_DEVICE, "mode", "tun")
     namespaces.command("ip", "-n", path.middle, "link", "set", _BOX_DEVICE, "txqueuelen", "2000", "up")
     for family in ("-4", "-6"):
         for device in ("wired", "cell"):
             namespaces.command(
-                "ip",
-                "-n",
-                path.middle,
-                family,
-                "rule",
-                "add",
-                "priority",
-                _BOX_PRIORITY,
-                "iif",
-                device,
-                "ipproto",
-                "tcp",
-                "lookup",
-                _BOX_TABLE,
-            )
+                "ip", "-n", path.middle, family, "rule", "add", "priority", _BOX_PRIORITY, "iif", device, "ipproto",
+                "tcp", "lookup", _BOX_TABLE,
+            )  # fmt: skip
         namespaces.command(
             "ip", "-n", path.middle, family, "route", "add", "default", "dev", _BOX_DEVICE, "table", _BOX_TABLE
         )
@@ -118,18 +107,18 @@ def packet_box(path: NetworkPath, behaviour: str, **settings: object) -> None:
         time.sleep(0.05)
 
 
-def acknowledge_locally(path: NetworkPath, **settings: object) -> None:
+def acknowledge_locally(path: MiddlePath, **settings: object) -> None:
     """Let the middle acknowledge in the receiver's name; see `local_acknowledgement.Settings`."""
     packet_box(path, "local-acknowledgement", mobile=path.mobile_address, **settings)
 
 
-def take_over(path: NetworkPath, port: int, after_bytes: int) -> None:
+def take_over(path: MiddlePath, port: int, after_bytes: int) -> None:
     """Take connections over with TCP_REPAIR once the server has sent so much (`benchmarks.fresh.handover`)."""
     divert(path)
     packet_box(path, "handover", port=port, after_bytes=after_bytes)
 
 
-def syn_proxy(path: NetworkPath, ports: Sequence[int]) -> None:
+def syn_proxy(path: MiddlePath, ports: Sequence[int]) -> None:
     """Answer handshakes in the server's name, then shift sequence numbers (netfilter's SYNPROXY).
 
     Raises UnavailableError where the kernel has none.
@@ -149,25 +138,15 @@ def syn_proxy(path: NetworkPath, ports: Sequence[int]) -> None:
                 "--mss", "1460",
             )  # fmt: skip
         namespaces.inside(
-            path.middle,
-            "iptables",
-            "-A",
-            "FORWARD",
-            "-p",
-            "tcp",
-            "-m",
-            "conntrack",
-            "--ctstate",
-            "INVALID",
-            "-j",
-            "DROP",
-        )
+            path.middle, "iptables", "-A", "FORWARD", "-p", "tcp", "-m", "conntrack", "--ctstate", "INVALID",
+            "-j", "DROP",
+        )  # fmt: skip
         namespaces.sysctl(path.middle, settings)
     except RuntimeError as error:
         raise UnavailableError(f"SYNPROXY in the kernel ({error})") from error
 
 
-def translate(path: NetworkPath, address: str) -> None:
+def translate(path: MiddlePath, address: str) -> None:
     """Let IPv4 servers be reached over IPv6 (NAT64, RFC 6052, by tayga) at `address`, whose braces are for the IPv4
     address."""
     prefix, pool = address.format(""), "198.19.0"

@@ -6,21 +6,13 @@ import dataclasses
 import json
 import os
 import random
-import subprocess
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from benchmarks.fresh import namespaces
 from benchmarks.fresh.links import Link
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-ROOT = Path(__file__).parents[2]
-READY_S = 20.0
+from benchmarks.fresh.middle import READY_S, MiddlePath
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,61 +33,23 @@ class PathPlan:
     congestion_control: str = "cubic"
 
 
-class NetworkPath:
-    """The namespaces while they exist; a context manager that removes them."""
+class NetworkPath(MiddlePath):
+    """Server and mobile beside the middle."""
 
     def __init__(self, plan: PathPlan, number: int, seed: str, directory: Path) -> None:
-        self.plan = plan
-        self.directory = directory
-        self.seed = seed
         stem = f"{namespaces.PREFIX}-{os.getpid()}-{number}"
-        self.server, self.middle, self.mobile = f"{stem}-server", f"{stem}-middle", f"{stem}-mobile"
-        self._edges = (f"{stem}-server-edge", f"{stem}-mobile-edge") if plan.ethernet else (self.server, self.mobile)
         chance = random.Random(seed)
         third, host = chance.randrange(1, 250), chance.randrange(10, 200)
+        super().__init__(directory, seed, f"{stem}-middle", f"100.{64 + third % 60}.7.{host}")
+        self.plan = plan
+        self.server, self.mobile = f"{stem}-server", f"{stem}-mobile"
+        self._edges = (f"{stem}-server-edge", f"{stem}-mobile-edge") if plan.ethernet else (self.server, self.mobile)
         self.server_address, self.wired_address = f"198.18.{third}.{host}", f"198.18.{third}.1"
-        self.mobile_address, self.cell_address = f"100.{64 + third % 60}.7.{host}", f"100.{64 + third % 60}.7.1"
+        self.cell_address = f"100.{64 + third % 60}.7.1"
         self.server_address_6, self.wired_address_6 = f"2001:db8:{third}::{host}", f"2001:db8:{third}::1"
         self.mobile_address_6, self.cell_address_6 = f"2001:db8:fe:{third}::{host}", f"2001:db8:fe:{third}::1"
         self.device = {"server": "host0" if plan.ethernet else "wired", "mobile": "host0" if plan.ethernet else "cell"}
         self.router = "169.254.7.1"  # next to a host, with `ethernet`
-        self._processes: list[subprocess.Popen[str]] = []
-        self._inner: list[str] = []
-
-    def __enter__(self) -> NetworkPath:
-        try:
-            self._build()
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for process in self._processes:
-            process.kill()
-            process.wait()
-            if process.stdout is not None:
-                process.stdout.close()
-        for name in {self.server, self.middle, self.mobile, *self._edges, *self._inner}:
-            namespaces.remove(name)
-
-    def start(self, namespace: str, *arguments: str, log: str = "") -> subprocess.Popen[str]:
-        """Start a process in a namespace; it is ended with the path."""
-        output = (self.directory / (log or f"{len(self._processes)}.log")).open("w")
-        process = subprocess.Popen(
-            ["ip", "netns", "exec", namespace, *arguments], stdout=output, stderr=subprocess.STDOUT, text=True, cwd=ROOT
-        )
-        output.close()
-        self._processes.append(process)
-        return process
-
-    def start_python(self, namespace: str, module: str, *arguments: str) -> subprocess.Popen[str]:
-        """Start a module of this package in a namespace."""
-        return self.start(
-            namespace, sys.executable, "-m", f"benchmarks.fresh.{module}", *arguments, log=f"{module}.out"
-        )
 
     def move_mobile(self, device: str) -> str:
         """Put the mobile's applications and capture into a namespace inside it, at `device`; the outer one's name.
@@ -103,8 +57,7 @@ class NetworkPath:
         The caller gives the inner namespace that device."""
         outer = self.mobile
         inner = f"{outer}-inner"
-        namespaces.create(inner)
-        self._inner.append(outer)
+        self._create(inner)
         self.mobile, self.device["mobile"] = inner, device
         return outer
 
@@ -117,18 +70,9 @@ class NetworkPath:
             time.sleep(0.05)
         raise RuntimeError(f"{namespace} has no {device}")
 
-    def wait_listening(self, namespace: str, port: int) -> None:
-        """Wait until something listens on a port."""
-        deadline = time.monotonic() + READY_S
-        while time.monotonic() < deadline:
-            if f":{port} " in namespaces.inside(namespace, "ss", "-Hltn"):
-                return
-            time.sleep(0.05)
-        raise RuntimeError(f"nothing listens on port {port} in {namespace}")
-
     def _build(self) -> None:
         for name in dict.fromkeys((self.server, self.middle, self.mobile, *self._edges)):
-            namespaces.create(name)
+            self._create(name)
         self._link("wired", self._edges[0], (self.plan.wired_up, self.plan.wired_down), 1500)
         self._link("cell", self._edges[1], (self.plan.cell_down, self.plan.cell_up), self.plan.cell_mtu)
         self._address_middle()
@@ -152,14 +96,7 @@ class NetworkPath:
                 }
             )
         )  # fmt: skip
-        with (self.directory / f"{device}.err").open("w") as errors:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.fresh.emulator", str(settings)],
-                stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT,
-            )  # fmt: skip
-        self._processes.append(process)
-        if process.stdout is None or process.stdout.readline().strip() != "ready":
-            raise RuntimeError(f"the emulator of {device} did not start")
+        self._spawn_emulator("benchmarks.fresh.emulator", str(settings), errors_to=f"{device}.err")
 
     def _address_middle(self) -> None:
         for device, address, address_6 in (

@@ -11,12 +11,13 @@ from benchmarks.fresh import middleboxes, namespaces
 from benchmarks.fresh.scenario import CHAT, HTTP, UnavailableError
 
 if TYPE_CHECKING:
+    from benchmarks.fresh.middle import MiddlePath
     from benchmarks.fresh.path import NetworkPath
 
 Start = Callable[["NetworkPath"], None]
 
 
-def _directory(path: NetworkPath, name: str) -> Path:
+def _directory(path: MiddlePath, name: str) -> Path:
     made = path.directory / name
     made.mkdir()
     made.chmod(0o777)  # some of them give up root
@@ -42,10 +43,10 @@ def socat(path: NetworkPath) -> None:
     middleboxes.redirect(path, [HTTP], 8880)
 
 
-def squid(*, mode: str, cache: bool = False) -> Start:
+def squid(*, mode: str, cache: bool = False) -> Callable[[MiddlePath], None]:
     """Squid, `explicit`, `intercept` (REDIRECT) or `tproxy` (client's address spoofed)."""
 
-    def start(path: NetworkPath) -> None:
+    def start(path: MiddlePath) -> None:
         directory = _directory(path, "squid")
         for part in ("run", "core"):
             (directory / part).mkdir(mode=0o777)
@@ -72,7 +73,7 @@ def squid(*, mode: str, cache: bool = False) -> Start:
     return start
 
 
-def tinyproxy(path: NetworkPath) -> None:
+def tinyproxy(path: MiddlePath) -> None:
     """An explicit HTTP proxy."""
     configuration = path.directory / "tinyproxy.conf"
     configuration.write_text("Port 3128\nListen 0.0.0.0\nTimeout 60\nMaxClients 50\nLogLevel Connect\n")

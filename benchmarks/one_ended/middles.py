@@ -40,17 +40,17 @@ def _nat(network: Network) -> None:
 
 
 def _clamp(network: Network) -> None:
-    middleboxes.clamp_segments(network.as_path(), 1300)
+    middleboxes.clamp_segments(network, 1300)
 
 
 def _vpn(network: Network) -> None:
     """A tunnel's exit: addresses translated, segments small enough for the tunnel."""
     _nat(network)
-    middleboxes.clamp_segments(network.as_path(), 1320)
+    middleboxes.clamp_segments(network, 1320)
 
 
 def _synproxy(network: Network) -> None:
-    middleboxes.syn_proxy(network.as_path(), network.network_plan.split_ports)
+    middleboxes.syn_proxy(network, network.network_plan.split_ports)
 
 
 def _haproxy(*, transparent: bool) -> Start:
@@ -71,12 +71,12 @@ def _haproxy(*, transparent: bool) -> Start:
 
 def _take(network: Network, port: int, *, transparent: bool) -> None:
     hand_over = middleboxes.intercept if transparent else middleboxes.redirect
-    hand_over(network.as_path(), network.network_plan.split_ports, port)
+    hand_over(network, network.network_plan.split_ports, port)
 
 
 def _squid(*, mode: str, cache: bool = False) -> Start:
     def begin(network: Network) -> None:
-        proxies.squid(mode=mode, cache=cache)(network.as_path())
+        proxies.squid(mode=mode, cache=cache)(network)
 
     return begin
 
@@ -112,7 +112,7 @@ def _local(*directions: str) -> Start:
 
     def begin(network: Network) -> None:
         ports = network.network_plan.split_ports
-        middleboxes.acknowledge_locally(network.as_path(), directions=directions, ports=ports)
+        middleboxes.acknowledge_locally(network, directions=directions, ports=ports)
 
     return begin
 

@@ -79,8 +79,8 @@ def hitch(network: Network) -> None:
 
 def tinyproxy(network: Network) -> None:
     """An HTTP proxy that takes connections without being asked."""
-    proxies.tinyproxy(network.as_path())
-    middleboxes.redirect(network.as_path(), [HTTP], 3128)
+    proxies.tinyproxy(network)
+    middleboxes.redirect(network, [HTTP], 3128)
 
 
 def varnish(network: Network) -> None:
@@ -99,4 +99,4 @@ def varnish(network: Network) -> None:
         "malloc,64m", "-j", "none", "-p", "thread_pool_min=10", log="middle.out",
     )  # fmt: skip
     network.wait_listening(network.middle, 6081)
-    middleboxes.redirect(network.as_path(), [HTTP], 6081)
+    middleboxes.redirect(network, [HTTP], 6081)

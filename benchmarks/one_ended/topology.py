@@ -1,7 +1,6 @@
 """The namespaces of one network: clients and servers around a middle, load balancers and backends behind servers.
 
 clients -- `cell` middle `wired` -- servers (or balancers -- `inner` backends); the emulator carries all links.
-The attributes that `benchmarks.fresh.middleboxes` and `benchmarks.fresh.proxies` need are those of `fresh.path`.
 """
 
 from __future__ import annotations
@@ -14,37 +13,28 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.fresh import namespaces
+from benchmarks.fresh.middle import READY_S, MiddlePath
 from benchmarks.one_ended.priority import SERVERS, raise_threads
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from benchmarks.fresh.path import NetworkPath
     from benchmarks.one_ended.links import Link
     from benchmarks.one_ended.plan import Plan, Stack
 
-ROOT = Path(__file__).parents[2]
-_READY_S = 20.0
 #: Timestamps without random offsets: `clocks` gives each host its own.
 _PLAIN_TIMESTAMPS = "2"
 _EDGE_ADDRESS = "169.254.7.1"
 
 
-class Network:
-    """The namespaces while they exist; a context manager that removes them."""
+class Network(MiddlePath):
+    """Clients and servers beside the middle."""
 
     def __init__(self, plan: Plan, directory: Path) -> None:
         self.network_plan = plan
-        self.directory = directory
-        self.seed = f"{plan.seed}/{plan.index}"
         self._stem = f"{namespaces.PREFIX}-{os.getpid()}-o{plan.index}"
-        self.middle = self.namespace("middle")
-        self.mobile_address = plan.clients[0].addresses[0]
-        self._made: list[str] = []
-        self._processes: list[subprocess.Popen[str]] = []
+        super().__init__(directory, f"{plan.seed}/{plan.index}", self.namespace("middle"), plan.clients[0].addresses[0])
         self._ports: list[tuple[str, str]] = []
         self._links: list[dict[str, Any]] = []
         self._emulator: subprocess.Popen[str] | None = None
@@ -53,69 +43,18 @@ class Network:
             "middle-access": (self.middle, "cell"), "middle-wired": (self.middle, "wired"),
         }  # fmt: skip
 
-    def as_path(self) -> NetworkPath:
-        """This network for the functions of `benchmarks.fresh`, which use what both have."""
-        return cast("NetworkPath", self)
-
     def namespace(self, host: str) -> str:
         """Name of the namespace of a host."""
         return f"{self._stem}-{host}"
-
-    def __enter__(self) -> Network:
-        try:
-            self._build()
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for process in self._processes:
-            process.kill()
-            process.wait()
-            if process.stdout is not None:
-                process.stdout.close()
-        for name in self._made:
-            namespaces.remove(name)
-
-    def start(self, namespace: str, *arguments: str, log: str = "") -> subprocess.Popen[str]:
-        """Start a process in a namespace; it is ended with the network."""
-        return self._spawn(["ip", "netns", "exec", namespace, *arguments], log or f"{len(self._processes)}.log")
-
-    def start_python(self, namespace: str, module: str, *arguments: str) -> subprocess.Popen[str]:
-        """Start a module of `benchmarks.fresh` in a namespace."""
-        return self.start(
-            namespace, sys.executable, "-m", f"benchmarks.fresh.{module}", *arguments, log=f"{module}.out"
-        )
 
     def start_module(self, namespace: str | None, module: str, *arguments: str, log: str) -> subprocess.Popen[str]:
         """Start a module of this package, in a namespace or outside all of them."""
         inside = ["ip", "netns", "exec", namespace] if namespace else []
         return self._spawn([*inside, sys.executable, "-m", f"benchmarks.one_ended.{module}", *arguments], log)
 
-    def _spawn(self, arguments: list[str], log: str) -> subprocess.Popen[str]:
-        with (self.directory / log).open("w") as output:
-            process = subprocess.Popen(arguments, stdout=output, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
-        self._processes.append(process)
-        return process
-
-    def wait_listening(self, namespace: str, *ports: int) -> None:
-        """Wait until something listens on these TCP ports."""
-        deadline = time.monotonic() + _READY_S
-        missing = set(ports)
-        while time.monotonic() < deadline:
-            heard = namespaces.inside(namespace, "ss", "-Hltn")
-            missing = {port for port in ports if f":{port} " not in heard}
-            if not missing:
-                return
-            time.sleep(0.05)
-        raise RuntimeError(f"nothing listens on port {min(missing)} in {namespace}")
-
     def wait_for(self, path: Path, process: subprocess.Popen[str]) -> None:
         """Wait until a process has made a file."""
-        deadline = time.monotonic() + _READY_S
+        deadline = time.monotonic() + READY_S
         while not path.exists():
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"{path.name} did not come")
@@ -123,7 +62,7 @@ class Network:
 
     def raise_priority(self) -> None:
         """Let servers and proxies that run now, and what they start, go before other work of the machine."""
-        inside = [pid for name in self._made for pid in namespaces.command("ip", "netns", "pids", name).split()]
+        inside = [pid for name in self._namespaces for pid in namespaces.command("ip", "netns", "pids", name).split()]
         own = [str(process.pid) for process in self._processes if process is not self._emulator]
         # The emulator is in the namespace that it entered last, and has a priority of its own.
         emulator = str(self._emulator.pid) if self._emulator is not None else ""
@@ -139,15 +78,9 @@ class Network:
         report: dict[str, Any] = json.loads((self.directory / "emulator-report.json").read_text())
         return report
 
-    def _create(self, host: str) -> str:
-        name = self.namespace(host)
-        self._made.append(name)
-        namespaces.create(name)
-        return name
-
     def _build(self) -> None:
         plan = self.network_plan
-        self._create("middle")
+        self._create(self.middle)
         cell, wired = self._port(self.middle, "cell"), self._port(self.middle, "wired")
         _ip(self.middle, f"addr add {plan.middle_address}/32 dev wired", "addr add 100.127.0.1/32 dev cell")
         self._settings(self.middle, plan.middle_stack)
@@ -173,8 +106,8 @@ class Network:
         self, host: str, addresses: tuple[str, ...], stack: Stack, near: int, link: Link, *, offload: bool
     ) -> None:
         """A host behind a link; with `offload` it sits behind a network card that joins and splits segments."""
-        name = self._create(host)
-        edge = self._create(f"{host}e") if offload else name
+        name = self._create(self.namespace(host))
+        edge = self._create(self.namespace(f"{host}e")) if offload else name
         far = self._port(edge, "wired")
         device, gateway = ("host0", f"via {_EDGE_ADDRESS} dev host0") if offload else ("wired", "dev wired")
         if offload:
@@ -233,14 +166,7 @@ class Network:
         settings = self.directory / "emulator.json"
         settings.write_text(json.dumps({"ports": self._ports, "links": self._links, "seed": self.seed}))
         arguments = [str(settings), str(self.directory / "emulator-report.json")]
-        with (self.directory / "emulator.err").open("w") as errors:
-            self._emulator = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.one_ended.emulator", *arguments],
-                stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT,
-            )  # fmt: skip
-        self._processes.append(self._emulator)
-        if self._emulator.stdout is None or self._emulator.stdout.readline().strip() != "ready":
-            raise RuntimeError(f"the emulator did not start: {(self.directory / 'emulator.err').read_text()[-300:]}")
+        self._emulator = self._spawn_emulator("benchmarks.one_ended.emulator", *arguments, errors_to="emulator.err")
 
 
 def _ip(namespace: str, *commands: str) -> None:
