@@ -146,7 +146,7 @@ def _acknowledges(world: World, chance: random.Random) -> None:
     """What the client sends is acknowledged before the hosts have it."""
     place = chance.choice(_PLACES[1:])
     settings = {"mobile": _CLIENT, "directions": ["up"], "ports": list(_BOTH)}
-    command = [sys.executable, "-m", "benchmarks.check_campaign.acknowledging_box", "box", json.dumps(settings)]
+    command = [sys.executable, "-m", "benchmarks.fresh.acknowledging_box", "box", os.devnull, json.dumps(settings)]
     world.stack.enter_context(running(world.inside(place, *command), "ready"))
     world.run(place, "ip", "link", "set", "box", "up")
     world.run(place, "ip", "route", "add", "default", "dev", "box", "table", _TABLE)

@@ -246,9 +246,9 @@ class Live:
         assert self._network.middle is not None
         served = ports or (HTTP_PORT,)
         wanted = json.dumps({"mobile": FIRST_MOBILE[4], "ports": served, **settings})
-        command = [sys.executable, "-m", "tests.prober.experiments.live_path.acknowledging_box", _BOX]
+        command = [sys.executable, "-m", "benchmarks.fresh.acknowledging_box", _BOX]
         process = self._network.middle.start(
-            [*command, str(self._directory / "box.jsonl"), wanted], detached=True, stdout=subprocess.PIPE, cwd=_TREE
+            [*command, str(self._directory / "box.jsonl"), wanted], detached=True, stderr=subprocess.PIPE, cwd=_TREE
         )
         ways = [
             way
@@ -256,8 +256,8 @@ class Live:
             for way in (f"iif {CELL_DEVICE} ipproto tcp dport {port}", f"iif {WIRED_DEVICE} ipproto tcp sport {port}")
         ]
         try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
+            assert process.stderr is not None
+            assert process.stderr.readline() == "ready\n"
             self.in_middle(f"ip link set {_BOX} up", f"ip route add default dev {_BOX} table {_BOX_TABLE}")
             self.in_middle(*(f"ip rule add {way} lookup {_BOX_TABLE}" for way in ways))
             yield

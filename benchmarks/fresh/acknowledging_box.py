@@ -1,7 +1,7 @@
-"""A middlebox that acknowledges before the receiver has the data: a process in the middle's namespace.
+"""Local acknowledgement as a process beside any path, until it is killed.
 
-`python -m tests.prober.experiments.live_path.acknowledging_box DEVICE LOG SETTINGS` makes the TUN device, writes
-`ready` and serves the packets that are routed into the device. The middlebox itself is that of the fresh captures.
+`python -m benchmarks.fresh.acknowledging_box DEVICE LOG SETTINGS` (JSON, see `local_acknowledgement.Settings`) makes
+the TUN device, writes `ready` to standard error and serves the packets that are routed into the device.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def main() -> None:
             os.write(device, packet)
 
     box = LocalAcknowledgement.create(send, Log(log), random.Random(1), json.loads(settings))
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
+    sys.stderr.write("ready\n")
+    sys.stderr.flush()
     poll = select.epoll()
     poll.register(device, select.EPOLLIN)
     while True:
