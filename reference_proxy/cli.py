@@ -85,7 +85,7 @@ def _field(option: str) -> str:
 
 
 def _read_ports(ports: str | None) -> list[int]:
-    from reference_proxy.sockets import LARGEST_PORT
+    from pepscope.settings.socket_address import LARGEST_PORT
 
     numbers: list[int] = []
     for span in ports.split(",") if ports else []:

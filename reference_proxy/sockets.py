@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import ipaddress
 import socket
 import struct
 import termios
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from pepscope.settings.socket_address import parse_socket_address
 from reference_proxy.errors import ConfigurationError, ProxyError
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ SIOCOUTQ = termios.TIOCOUTQ
 SIOCOUTQNSD = 0x894B
 
 Address: TypeAlias = tuple[str, int]
-
-LARGEST_PORT = 65_535
 
 _RESET = struct.pack("ii", 1, 0)
 _CONGESTION_NAME_BYTES = 16
@@ -48,17 +46,10 @@ class LegSettings:
 
 def read_address(text: str, name: str) -> Address:
     """`ADDRESS:PORT` or `[ADDRESS]:PORT`, the address in digits. Raises ConfigurationError."""
-    host, separator, port = text.rpartition(":")
-    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    try:
-        ipaddress.ip_address(host)
-        number = int(port)
-    except ValueError:
-        separator = ""
-        number = 0
-    if not separator or not 0 <= number <= LARGEST_PORT:
+    address = parse_socket_address(text)
+    if address is None:
         raise ConfigurationError(f"{name} must be ADDRESS:PORT with the address in digits, got {text!r}")
-    return host, number
+    return address
 
 
 def family_of(host: str) -> socket.AddressFamily:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import signal
 import threading
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from detector.commands.detect import FailOn
 from pepscope.command_line.options import Duration, SizeType, filter_option, least_probability_option, memory_option
 from pepscope.command_line.reports import ReportingCommand, json_option
 from pepscope.errors import UsageError
+from pepscope.settings.socket_address import parse_socket_address
 
 if TYPE_CHECKING:
     from detector.corpora.watch.sources import Source
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _ASSETS = Path(__file__).parents[1] / "corpora" / "watch" / "assets"
 _SHOWN = {"dashboard": "grafana-dashboard.json", "unit": "pepscope-watch.service"}
-_LARGEST_PORT = 65_535
 
 
 class Address(click.ParamType[tuple[str, int]]):
@@ -34,16 +33,10 @@ class Address(click.ParamType[tuple[str, int]]):
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
         """Host and port."""
-        host, _, port = str(value).rpartition(":")
-        host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-        try:
-            ipaddress.ip_address(host)
-            number = int(port)
-        except ValueError:
-            number = -1
-        if not 0 <= number <= _LARGEST_PORT:
+        address = parse_socket_address(str(value))
+        if address is None:
             self.fail(f"{value!r} is not ADDRESS:PORT with the address in digits.", param, ctx)
-        return host, number
+        return address
 
 
 def _show(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from pathlib import Path
 
 import click
 
 from pepscope.errors import UsageError
+from pepscope.settings.socket_address import parse_socket_address
 from prober.commands.options import unit_option
-
-_LARGEST_PORT = 65_535
 
 
 @click.command("dashboard", short_help="Show the archives of a server's clients as a web page.")
@@ -44,26 +42,13 @@ def dashboard(state: str, listen: str, certificate: str | None, judged: str | No
     except ModuleNotFoundError as error:
         raise UsageError(f"the dashboard needs the package {error.name}: pip install 'pepscope[probe,html]'") from None
     configure("prober", log_format, "info")
-    address, port = _address(listen)
+    address = parse_socket_address(listen)
+    if address is None:
+        raise UsageError(f"--listen must be ADDRESS:PORT with the address in digits, got {listen}")
     settings = DashboardSettings(
         ServerSettings(state=state).state_directory,
-        address,
-        port,
+        *address,
         None if certificate is None else Path(certificate),
         None if judged is None else Path(judged),
     )
     run(settings, lambda where: click.echo(f"DASHBOARD {where}"))
-
-
-def _address(text: str) -> tuple[str, int]:
-    """`ADDRESS:PORT` or `[ADDRESS]:PORT`. Raises UsageError."""
-    host, _, port = text.rpartition(":")
-    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    try:
-        ipaddress.ip_address(host)
-        number = int(port)
-    except ValueError:
-        number = -1
-    if not 0 <= number <= _LARGEST_PORT:
-        raise UsageError(f"--listen must be ADDRESS:PORT with the address in digits, got {text}")
-    return host, number

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from pepscope.command_line.metrics import serve_metrics
+from pepscope.settings.socket_address import parse_socket_address
 from prober.errors import ServerError
 from prober.server.archives.archive_store import ArchiveStore
 from prober.server.context import ServiceContext
 from prober.server.instruments.session_instruments import Instruments
 
 PREFIX = "pepscope_probe"
-_LARGEST_PORT = 65_535
 
 
 class ServerCollector:
@@ -62,13 +61,7 @@ class ServerCollector:
 
 def serve_server_metrics(text: str, collector: ServerCollector) -> Callable[[], None]:
     """Serve metrics at `ADDRESS:PORT` or `[ADDRESS]:PORT`; gives what ends it. Raises ServerError, UsageError."""
-    host, _, port = text.rpartition(":")
-    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    try:
-        ipaddress.ip_address(host)
-        number = int(port)
-    except ValueError:
-        number = -1
-    if not 0 <= number <= _LARGEST_PORT:
+    address = parse_socket_address(text)
+    if address is None:
         raise ServerError(f"metrics must be ADDRESS:PORT with the address in digits, got {text!r}")
-    return serve_metrics(host, number, collector, with_process=True)
+    return serve_metrics(*address, collector, with_process=True)

@@ -6,12 +6,11 @@ import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pepscope.settings.socket_address import LARGEST_PORT
 from reference_proxy.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-LARGEST_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True)
