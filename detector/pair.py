@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,11 @@ from msgspec import Struct, field
 
 from detector.options import DetectOptions
 from pepscope.captures.connections import Connection, FlowSummary
-from pepscope.captures.datagrams import DatagramFlow
 from pepscope.captures.packets import Direction, Int64Array, PacketColumns, PayloadSample
 from pepscope.results.verdicts import VantageName
+
+if TYPE_CHECKING:
+    from pepscope.captures.datagrams import DatagramFlow
 
 Made = TypeVar("Made")
 

@@ -23,9 +23,8 @@ class AskedPackets(Struct, frozen=True):
         """The connections whose packets are to be named."""
         if self.choose is not None:
             return self.choose(results)
-        ranks = [ATTENTION[verdict] for verdict in results.verdicts()]
-        ranked = sorted(range(len(results)), key=ranks.__getitem__)
-        return ranked[: self.connections]
+        ranked: list[int] = results.ranked(ATTENTION)[: self.connections].tolist()
+        return ranked
 
     @classmethod
     def of(cls, packets: int | AskedPackets) -> AskedPackets:

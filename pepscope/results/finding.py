@@ -14,9 +14,10 @@ hold on others; docs/validation/calibration.md has the figures.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
+
+from msgspec import Struct
 
 from pepscope.results.hypotheses import Hypothesis
 from pepscope.results.verdicts import Evidence, Mechanism, Number, Outcome
@@ -30,8 +31,7 @@ CERTAIN = -8.0
 _PLACES = {hypothesis: place for place, hypothesis in enumerate(Hypothesis)}
 
 
-@dataclass(frozen=True, slots=True)
-class Weight:
+class Weight(Struct, frozen=True):
     """The charge of a finding at strength 1 against each hypothesis (nats, 0 or below), and the finding's family.
 
     `mechanism` is the one that the finding names, if it names one.
@@ -74,8 +74,7 @@ class Weight:
         return self.store - max(self.relay, self.local)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One finding as it is declared: its key in JSON, its outcome, and its weight where it has one."""
 
     key: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import index
 from typing import overload
 
@@ -262,6 +262,12 @@ class PairTable(Sequence[PairResult]):
         """The verdicts on some pairs, or on all of them."""
         rows = self.rows if places is None else self.rows_at(places).tolist()
         return self.columns.verdict.of(rows)
+
+    def ranked(self, ranks: Mapping[Verdict, int]) -> Int64Array:
+        """The places of all pairs, those with the lowest ranks of their verdicts first; of one rank in order."""
+        codes, verdicts = self.columns.verdict.coded(self.rows_at(np.arange(len(self))))
+        of_verdicts = np.array([ranks[verdict] for verdict in verdicts], np.int64)
+        return np.argsort(of_verdicts[codes], kind="stable")
 
     def sizes_bytes(self, places: Int64Array) -> Int64Array:
         """What each of some pairs carried in both directions."""

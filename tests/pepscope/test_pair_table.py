@@ -73,6 +73,8 @@ def test_single_columns_are_those_of_the_pair(pairs: list[PairResult], random: o
             assert (form.method, form.finding, form.outcome) == (item.method, item.finding, item.outcome)
             assert repr(table.evidence(place, number)) == repr(table[place].evidence[number])  # NaN is not NaN
     assert DetectionResult((), table).verdicts == [pairs[row].verdict for row in order]
+    ranks = {verdict: number % 2 for number, verdict in enumerate(Verdict)}
+    assert table.ranked(ranks).tolist() == sorted(range(len(table)), key=lambda place: ranks[table.verdict(place)])
     some = np.array(order[::2], np.int64)
     assert table.verdicts(some) == [table.verdict(place) for place in some.tolist()]
     assert table.sizes_bytes(some).tolist() == [table.payload_bytes(place) for place in some.tolist()]

@@ -42,7 +42,8 @@ def exchanges_by_connection(
 
 def _soonest(exchanges: Exchanges, connections: Sequence[int], side: GroupSide) -> Int64Array:
     """The row of the exchange of each connection whose answer came soonest, strict ones first; soonest first."""
-    numbers = np.array(sorted(set(connections)), np.int64)
+    ascending = np.sort(np.asarray(connections, np.int64))
+    numbers = ascending[np.diff(ascending, prepend=-1) > 0]
     # Of another type they would make the search copy the whole column.
     sought = numbers.astype(exchanges.connection.dtype)
     begin, end = (np.searchsorted(exchanges.connection, sought + each) for each in (0, 1))
