@@ -1,7 +1,9 @@
 """Middleboxes that answer handshakes: relays of bytes in two connections, and SYN proxies.
 
 A SYN proxy follows netfilter's SYNPROXY: the client's SYN is answered with a shut window, the server's handshake
-follows the client's ACK, its window is passed on, and from then on packets go through untouched but for number bases.
+follows the client's ACK, its window is passed on, and from then on packets go through untouched but for number bases
+and the server's timestamps, which go on from the one in the proxy's SYN-ACK as if the server's own SYN-ACK had had it
+(`tsoff` in `nf_synproxy_core.c`).
 """
 
 from __future__ import annotations
@@ -50,11 +52,12 @@ class SynProxy:
         self.syn: Packet | None = None
         self.is_spliced = False
         self.held: list[Packet] = []
+        self.stamp = self.stamp_offset = 0
 
     def from_client(self, packet: Packet) -> None:
         """Answer a SYN; hold the rest until the server has answered."""
         if packet.flags & SYN:
-            self.syn = packet
+            self.syn, self.stamp = packet, int(self.clock.now_s * 1000)
             self.to_client(self._packet(SYN | ACK, 0 if self.shuts_window else 29_200, packet, self._offer(packet)))
         elif self.is_spliced:
             self.to_server(packet)
@@ -67,12 +70,12 @@ class SynProxy:
     def from_server(self, packet: Packet) -> None:
         """Pass on, but for the handshake, which the client has had."""
         if not packet.flags & SYN:
-            self.to_client(packet)
+            self.to_client(replace(packet, timestamp=packet.timestamp + self.stamp_offset))
             return
         if self.syn is None:
             return
         if not self.is_spliced:
-            self.is_spliced = True
+            self.is_spliced, self.stamp_offset = True, self.stamp - packet.timestamp
             for held in self.held:
                 self.to_server(held)
         else:
@@ -91,8 +94,7 @@ class SynProxy:
         return replace(syn.offer, layout=self.stack.layout, segment_size=min(1460, syn.offer.segment_size))
 
     def _packet(self, flags: int, window_bytes: int, syn: Packet, offer: Offer | None) -> Packet:
-        stamp = int(self.clock.now_s * 1000)
         return Packet(
-            0 if flags & SYN else 1, 1, flags, window_bytes, b"", stamp, syn.timestamp, (), offer, syn.scale,
+            0 if flags & SYN else 1, 1, flags, window_bytes, b"", self.stamp, syn.timestamp, (), offer, syn.scale,
             syn.has_timestamps, 0,
         )  # fmt: skip
