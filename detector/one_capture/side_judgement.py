@@ -16,6 +16,7 @@ from detector.one_capture.hypotheses.cached_answers import CacheNats, cache_nats
 from detector.one_capture.hypotheses.member_nats import MemberNats, Paths, joined_members, member_nats
 from detector.one_capture.hypotheses.posteriors import Posterior, Seen, joined, posterior
 from detector.one_capture.hypotheses.splits import Groups
+from detector.one_capture.hypotheses.sums import by_group
 from detector.one_capture.likelihoods.answered_handshakes import Acknowledged, HandshakeNats, handshake_nats
 from detector.one_capture.likelihoods.client_stacks import client_stack_nats
 from detector.one_capture.likelihoods.closes import Closes, closes, no_closes
@@ -32,6 +33,7 @@ from detector.one_capture.likelihoods.timing_tables import Floats, TimingTables,
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats, waiting_nats
 from detector.one_capture.members import Ints, codes, numbered
 from detector.one_capture.networks import NetworkTable, Places, places
+from detector.one_capture.senders.handshake_clocks import lagging_share
 from detector.one_capture.senders.handshakes import handshake_signs, member_handshakes
 from detector.one_capture.senders.stacks import GroupStacks, form_codes, group_stacks
 from pepscope.captures.packets import Direction
@@ -110,7 +112,7 @@ def _judge(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
         reference_nats(vantage.references, where, timing),
         handshake_nats(
             Acknowledged(timing.handshake_s, timing.prompt_s, timing.plain_s, timing.data_s),
-            steady_s[where.member_group], _answered_share(vantage, where, far), side,
+            steady_s[where.member_group], *_other_sender_shares(vantage, where, far, timing.handshake_s), side,
         ),
         waiting_nats(timing.handshake_s, timing.plain_s, steady_s[where.member_group], measured),
         PRIORS[side],
@@ -288,12 +290,8 @@ class _Shown(Struct, frozen=True):
     def _seen(self, member: Ints, group: Ints, groups: int, beside: _Beside) -> Seen:
         """What is seen of groups beside their exchanges: `beside`, and what their members' handshakes say."""
         of = self.handshakes
-        as_fast, same, other = (
-            np.bincount(group, nats_of[member], groups).astype(np.float64)
-            for nats_of in (of.as_fast, of.same_sender, of.other_sender)
-        )
-        sent = np.maximum(np.bincount(group, of.same_sender[member] != 0, groups), 1)
-        same, other = same / sent, other / sent  # one box answers for all members
+        as_fast = by_group(of.as_fast[member], group, groups)
+        same, other = (_of_one_box(each[:, member], group, groups) for each in (of.same_sender, of.other_sender))
         end, split = beside.end, beside.split
         either = np.maximum(end, split)
         return Seen(
@@ -322,12 +320,26 @@ def _together(group: Ints, groups: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _answered_share(vantage: VantageColumns, where: Places, far: Direction) -> Floats:
-    """By member: the share of its handshakes that another sender made."""
+def _of_one_box(signs: Floats, group: Ints, groups: int) -> Floats:
+    """Log-likelihoods by group of what its members show of who answers handshakes, by sign (rows) and member: one box
+    answers for all, so that each sign counts once."""
+    shown = [(by_group(each, group, groups), by_group((each != 0).astype(np.float64), group, groups)) for each in signs]
+    once: Floats = np.sum([nats / np.maximum(members, 1) for nats, members in shown], axis=0)
+    return once
+
+
+def _other_sender_shares(
+    vantage: VantageColumns, where: Places, far: Direction, handshake_s: Floats
+) -> tuple[Floats, Floats]:
+    """By member: the shares of its handshakes that another sender made, by hop limits and windows, and by timestamps,
+    which tell at the clients' side alone."""
     signs = handshake_signs(vantage.senders, vantage.exchanges.round_trips, far)
     members = len(where.member_group)
     nothing = np.full(members, np.nan)
-    return member_handshakes(signs, np.full(len(where.member), np.nan), nothing, where.member, members).answered_share
+    moved = member_handshakes(signs, np.full(len(where.member), np.nan), nothing, where.member, members).answered_share
+    if far is Direction.UP:
+        return moved, nothing
+    return moved, lagging_share(vantage.senders, handshake_s, far, where.member, members)
 
 
 def _variation_nats(

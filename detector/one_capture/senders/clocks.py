@@ -21,7 +21,8 @@ from detector.one_capture.members import Floats, Ints, quantiles
 from pepscope.captures.direction import Direction
 from pepscope.captures.senders import Senders
 
-_COUNTER = float(1 << 32)
+#: Values of a TSval.
+COUNTER = 1 << 32
 
 
 class MemberClocks(Struct, frozen=True):
@@ -36,15 +37,10 @@ class MemberClocks(Struct, frozen=True):
 def member_clocks(senders: Senders, far: Direction, member: Ints, members: int) -> MemberClocks:
     """The clocks of far hosts, from the first and the last timestamp of each of their connections."""
     rows = slice(int(far), None, 2)
-    first_ns, last_ns = senders.first_tick_ns[rows], senders.last_tick_ns[rows]
-    ticks = (senders.last_tsval[rows] - senders.first_tsval[rows]) % int(_COUNTER)
-    told = (senders.ticked_packets[rows] > 1) & (ticks >= STRETCH_TICKS) & (ticks < _COUNTER / 2) & (last_ns > first_ns)
-    measured = np.full(len(ticks), np.nan)
-    np.divide(ticks * 1e9, last_ns - first_ns, out=measured, where=told)
-    rate_hz = _nominal(quantiles(measured, member, members, 0.5))
+    first_ns, rate_hz = senders.first_tick_ns[rows], tick_rates_hz(senders, far, member, members)
     of_connection = np.where(member >= 0, rate_hz[member], np.nan)
     seen = senders.ticked_packets[rows] > 0
-    turn_s = _COUNTER / of_connection
+    turn_s = COUNTER / of_connection
     zero_s = np.where(seen, (first_ns / 1e9 - senders.first_tsval[rows] / of_connection) % turn_s, np.nan)
     # Around the first one of each member, so that none is a whole turn away from the others.
     around = np.full(members, np.nan)
@@ -55,6 +51,17 @@ def member_clocks(senders: Senders, far: Direction, member: Ints, members: int) 
     middle_s = quantiles(away_s, member, members, 0.5)
     blur_s = quantiles(np.abs(away_s - np.where(member >= 0, middle_s[member], np.nan)), member, members, 0.9)
     return MemberClocks(rate_hz, around + middle_s, blur_s, np.bincount(member[known], minlength=members))
+
+
+def tick_rates_hz(senders: Senders, far: Direction, member: Ints, members: int) -> Floats:
+    """By member: ticks a second of its timestamps, one of those that stacks use; NaN where they do not tell."""
+    rows = slice(int(far), None, 2)
+    first_ns, last_ns = senders.first_tick_ns[rows], senders.last_tick_ns[rows]
+    ticks = (senders.last_tsval[rows] - senders.first_tsval[rows]) % COUNTER
+    told = (senders.ticked_packets[rows] > 1) & (ticks >= STRETCH_TICKS) & (ticks < COUNTER / 2) & (last_ns > first_ns)
+    measured = np.full(len(ticks), np.nan)
+    np.divide(ticks * 1e9, last_ns - first_ns, out=measured, where=told)
+    return _nominal(quantiles(measured, member, members, 0.5))
 
 
 def _nominal(measured: Floats) -> Floats:

@@ -103,13 +103,19 @@ def handshakes(
     *,
     prompt_ms: float = np.nan,
     data_ms: float = np.nan,
+    lagging: float = np.nan,
     side: GroupSide = GroupSide.CLIENT,
 ) -> HandshakeNats:
-    handshake_s, prompt_s, plain_s, data_s, variation_s, answered = (
+    handshake_s, prompt_s, plain_s, data_s, variation_s, moved, lags = (
         np.asarray([value])
-        for value in (handshake_ms / 1e3, prompt_ms / 1e3, plain_ms / 1e3, data_ms / 1e3, 0.001, share)
+        for value in (handshake_ms / 1e3, prompt_ms / 1e3, plain_ms / 1e3, data_ms / 1e3, 0.001, share, lagging)
     )
-    return handshake_nats(Acknowledged(handshake_s, prompt_s, plain_s, data_s), variation_s, answered, side)
+    return handshake_nats(Acknowledged(handshake_s, prompt_s, plain_s, data_s), variation_s, moved, lags, side)
+
+
+def answered_nats(found: HandshakeNats) -> float:
+    """What signs of another sender of the handshake say for one."""
+    return float((found.other_sender - found.same_sender).sum())
 
 
 def behind(found: HandshakeNats) -> Floats:
@@ -176,15 +182,21 @@ def test_only_acknowledgements_of_their_own_tell_a_split_from_a_box_that_lets_da
 @pytest.mark.parametrize(("handshake_ms", "plain_ms"), [(np.nan, 20.0), (20.0, np.nan), (np.nan, np.nan)])
 def test_unknown_handshakes_say_nothing(handshake_ms: float, plain_ms: float) -> None:
     found = handshakes(handshake_ms, plain_ms)
-    assert [float(nats[0]) for nats in (found.as_fast, found.same_sender, found.other_sender)] == [0] * 3
+    assert [float(nats.sum()) for nats in (found.as_fast, found.same_sender, found.other_sender)] == [0] * 3
     assert behind(found) == pytest.approx(0.0, abs=1e-5)
 
 
 @pytest.mark.parametrize("side", SIDES)
 def test_another_sender_of_handshakes_shows(side: GroupSide) -> None:
     shown, hidden = handshakes(20.0, 20.0, 1.0, side=side), handshakes(20.0, 20.0, 0.0, side=side)
-    assert shown.other_sender[0] > shown.same_sender[0]
-    assert hidden.same_sender[0] > hidden.other_sender[0]
+    assert answered_nats(shown) > 0 > answered_nats(hidden)
+
+
+@pytest.mark.parametrize("moved", [0.0, 1.0, np.nan])
+def test_timestamps_that_lag_behind_the_handshakes_show_another_sender(moved: float) -> None:
+    lags, on_time = (answered_nats(handshakes(20.0, 20.0, moved, lagging=share)) for share in (1.0, 0.0))
+    assert lags > answered_nats(handshakes(20.0, 20.0, moved)) > on_time
+    assert lags - on_time > 5
 
 
 @given(st.lists(st.floats(-50, 0), min_size=len(HIDDEN_S), max_size=len(HIDDEN_S)))

@@ -11,6 +11,7 @@ import pytest
 
 from detector.one_capture.members import Floats, Ints, quantiles, seconds
 from detector.one_capture.senders.clocks import member_clocks
+from detector.one_capture.senders.handshake_clocks import lagging_share
 from detector.one_capture.senders.handshakes import MemberHandshakes, handshake_signs, member_handshakes, ranges
 from detector.one_capture.senders.stacks import GroupStacks, form_codes, group_stacks
 from pepscope.captures.capture import Capture, open_capture
@@ -66,6 +67,15 @@ def test_only_a_syn_proxy_answers_for_others() -> None:
     assert (seen("synproxy").handshakes.shut_share == 1).all()
     for network in ("none", "split"):
         assert (seen(network).handshakes.answered_share == 0).all()
+
+
+def test_timestamps_lag_behind_a_syn_proxys() -> None:
+    """The fourth server has none, and the proxy offers them in its name."""
+    for network, expected in (("none", 0), ("split", 0), ("synproxy", 1)):
+        found = seen(network)
+        share = lagging_share(found.capture.senders(), found.handshake_s, Direction.DOWN, found.member, 4)
+        assert (share[~np.isnan(share)] == expected).all()
+        assert np.isnan(share).sum() == (network == "none")
 
 
 def test_data_behind_a_syn_proxy_take_longer_than_its_handshakes() -> None:
