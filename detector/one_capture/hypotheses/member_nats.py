@@ -21,10 +21,14 @@ from detector.one_capture.likelihoods.timing_tables import (
     Floats,
     TimingTables,
 )
+from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
 from detector.one_capture.members import Ints
 
 #: Natures of legs between a balancer and what it balances, which are wires: so many of the steadiest.
 _WIRED = 2
+
+#: The row of parts of members behind their site's front.
+_SITE = 3
 
 #: Of split points, those where TLS ends and begins anew.
 ENDS_TLS = 0.1
@@ -66,20 +70,22 @@ class MemberNats(Struct, frozen=True):
     """Log-likelihoods of what members' exchanges say, priors of members included.
 
     `parts` by way of being end to end (rows, see `_end_parts`) and member, `legs` by member and each of `HIDDEN_S`
-    where everything crosses the leg, `legs_behind_tls` where TLS ends at the split point; `answers`: whether a member
-    answered anything.
+    where everything crosses the leg, `legs_behind_tls` where TLS ends at the split point, `site_legs` where everything
+    crosses a leg inside the member's own site; `answers`: whether a member answered anything.
     """
 
     parts: Floats
     legs: Floats
     legs_behind_tls: Floats
+    site_legs: Floats
     answers: npt.NDArray[np.bool_]
 
     def of(self, members: Ints) -> MemberNats:
         """Those of some members."""
         return MemberNats(
-            self.parts[:, members], self.legs[members], self.legs_behind_tls[members], self.answers[members]
-        )
+            self.parts[:, members], self.legs[members], self.legs_behind_tls[members], self.site_legs[members],
+            self.answers[members],
+        )  # fmt: skip
 
     def with_late_sometimes(self, known: npt.NDArray[np.bool_], sometimes: Floats, priors: Priors) -> MemberNats:
         """With applications that are late as often always as `sometimes` (log-likelihoods), where that is `known`."""
@@ -88,29 +94,37 @@ class MemberNats(Struct, frozen=True):
         parts[1] = np.where(known, late, parts[1])
         return replace(self, parts=parts)
 
+    def with_waiting_fronts(self, waiting: WaitingNats, priors: Priors) -> MemberNats:
+        """With balancers that connect to what they balance before they answer a handshake, as often as split points in
+        the network do; known where acknowledgements show the balancer itself."""
+        parts = self.parts.copy()
+        waits = log(priors.balancer * priors.connects_first) + any_leg(self.site_legs + waiting.legs)
+        parts[_SITE] = np.where(waiting.known, np.logaddexp(parts[_SITE], waits), parts[_SITE])
+        return replace(self, parts=parts)
+
 
 def member_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> MemberNats:
     """What each member's exchanges say by themselves."""
-    parts = _end_parts(nats, priors, paths)
+    site_legs = sum_nats(_by_nature(nats.all)[..., :_WIRED]) - np.log(_WIRED)
+    parts = _end_parts(nats, priors, paths, any_leg(site_legs))
     legs, behind_tls = _leg_nats(nats, priors, paths)
     answers = np.any(nats.handshake != 0, axis=1) | np.any(nats.application != 0, axis=1)
-    return MemberNats(parts, legs, behind_tls, answers)
+    return MemberNats(parts, legs, behind_tls, site_legs, answers)
 
 
 def joined_members(every: Sequence[MemberNats]) -> MemberNats:
     """Members one after the other."""
     return MemberNats(
         np.concatenate([each.parts for each in every], axis=1),
-        *(np.concatenate([getattr(each, name) for each in every]) for name in ("legs", "legs_behind_tls", "answers")),
+        *(np.concatenate([getattr(each, name) for each in every]) for name in MemberNats.__struct_fields__[1:]),
     )
 
 
-def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths) -> Floats:
+def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths, balancer: Floats) -> Floats:
     """Log-likelihoods by way of being end to end (rows: prompt, late where an application answers, late in all, behind
-    the site's front) and member, priors included."""
+    the site's front) and member, priors included; `balancer` are those behind a balancer."""
     with_close = nats.all + nats.closes
     application = _by_nature(nats.application) + paths.natures[:, None]
-    balancer = any_leg(sum_nats(_by_nature(nats.all)[..., :_WIRED]) - np.log(_WIRED))
     shifted = _by_nature(nats.all) + _shifted_close(nats.closes, paths)
     prompt_handshakes = _end_nats(nats.handshake, paths)
     prompt = 1.0 - priors.late - priors.late_application - priors.balancer - priors.front_end
@@ -120,7 +134,7 @@ def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths) -> Floats:
         log(priors.late_application) + prompt_handshakes + _late_application(nats, paths, priors.steady_application),
         log(priors.late) + _late(nats, paths, priors.steady),
         np.logaddexp(
-            log(priors.balancer) + balancer,
+            log(priors.balancer * (1 - priors.connects_first)) + balancer,
             log(priors.front_end) + prompt_handshakes + any_leg(sum_nats(application)),
         ),
     ])  # fmt: skip

@@ -95,6 +95,8 @@ def posterior(
         groups = replace(
             groups, members=groups.members.with_late_sometimes(cached.known, cached.sometimes, groups.priors)
         )
+    if groups.priors.connects_first:
+        groups = replace(groups, members=groups.members.with_waiting_fronts(waiting, groups.priors))
     members, alike, priors, reference = groups.members, groups.alike, groups.priors, groups.reference
     parts, without = members.parts, reference.nats[:, 0]
 

@@ -9,7 +9,7 @@ from detector.one_capture.classes import LEAST_WHOLE
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S
 from detector.one_capture.likelihoods.waiting_handshakes import waiting_nats
 from pepscope.captures.exchanges import ExchangeKind
-from pepscope.results.verdicts import GroupSide, Verdict
+from pepscope.results.verdicts import GroupSide, SplitPlace, Verdict
 from tests.detector.one_capture.made_vantages import Talk, judged, results
 
 HOSTS = ("192.0.2.1", "198.51.100.1", "203.0.113.1")
@@ -35,6 +35,19 @@ def test_handshakes_that_wait_for_the_server_and_answers_at_their_speed_are_a_sp
     # Where acknowledgements of one host ride on answers, nothing else than the handshake times its transport.
     rides = Talk(HOSTS[0], [(HELLO, 0.3), (HTTP, 0.5)], 45.0, rides=True)
     assert split([*talks[3:], rides, rides]) > 0.5
+
+
+def test_a_balancer_that_connects_first_is_not_the_networks() -> None:
+    """Before one server such a relay may stand anywhere; three servers far apart share none but the network's."""
+    talks = [
+        Talk(host, [(kind, leg_ms + 0.1 * number) for number in range(6)], 60.0, handshake_ms=60.0 + leg_ms)
+        for host, leg_ms in zip(HOSTS, LEGS_MS, strict=True)
+        for kind in (HELLO, HTTP, FINISHED)
+    ]
+    (of_one,), (of_all,) = results(talks[:3], at_client=True), results(talks, at_client=True)
+    assert of_one.verdict is of_all.verdict is Verdict.SPLIT_TCP
+    assert of_one.where is None
+    assert of_all.where is SplitPlace.NETWORK
 
 
 def test_answers_at_the_speed_of_handshakes_clear_nothing_where_all_acknowledgements_ride_on_them() -> None:
