@@ -225,7 +225,8 @@ class _Shown(Struct, frozen=True):
         cached = None
         if self.priors.caches:
             classes = self.variation[member]
-            cached = cache_nats(self.tables, self.timing, unit, classes, _paths(self.tables, classes))
+            varies_s = self.timing.variation_s[member]
+            cached = cache_nats(self.tables, self.timing, unit, varies_s, classes, _paths(self.tables, classes))
         return self._posterior(units, alike, member, group, groups, beside, cached)
 
     def weighed_alone(self, unit: Ints, member: Ints) -> tuple[Posterior, Ints]:

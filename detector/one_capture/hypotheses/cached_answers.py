@@ -1,8 +1,9 @@
 """HTTP answers of which only some are late: a cache answers the others, or some pages are slow to make.
 
 A cache in the network answers what it holds at the near leg's speed; what it must fetch crosses the hidden leg, always
-by the same time. A server's slow pages take times that vary. So hits say nothing against a leg where HTTP is in clear,
-and what tells a cache from a server is how alike misses are, and where the transport to several servers ends.
+by the same time. A server's slow pages take times that vary, and answers over a path that varies vary as much as its
+round trips do, at all hosts. So hits say nothing against a leg where HTTP is in clear, and what tells a cache from a
+server is how alike misses are, and where the transport to several servers ends.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ from detector.one_capture.members import Ints, quantiles
 #: Shares of answers that come at once, of a cache and of a server that is slow sometimes; one as probable as another.
 _AT_ONCE = (0.2, 0.4, 0.6, 0.8)
 
-#: Some answers are late and others not where the latest takes so much (s) and so many times as long as the first.
-_LATE_S, _TIMES = 0.01, 2.0
+#: Some answers are late and others not where the latest takes so much (s) and so many times as long as the first, and
+#: so many times what round trips vary: over a path whose waits are exponential their 60 and 10 % quantiles are 0.81
+#: means apart, and the longest of 25 is 3.2 means.
+_LATE_S, _TIMES, _VARIATIONS = 0.01, 2.0, 4.0
 
 #: Members that are weighed at once: some ten kilobytes each.
 _TOGETHER = 256
@@ -56,11 +59,13 @@ class CacheNats(Struct, frozen=True):
         return CacheNats(self.known[members], self.legs[members], self.sometimes[members])
 
 
-def cache_nats(tables: TimingTables, timing: ExchangeTiming, unit: Ints, variation: Ints, paths: Paths) -> CacheNats:
-    """Weigh the exchanges of each unit: `unit` is that of each exchange and ascends, `variation` the class of each
-    unit, `paths` what is known of each beforehand."""
+def cache_nats(
+    tables: TimingTables, timing: ExchangeTiming, unit: Ints, varies_s: Floats, variation: Ints, paths: Paths
+) -> CacheNats:
+    """Weigh the exchanges of each unit: `unit` is that of each exchange and ascends, `varies_s` how much the round
+    trips of each unit vary (NaN: unknown), `variation` the class of that, `paths` what is known of each beforehand."""
     units = len(variation)
-    known = answer_at_once_and_late(timing, unit, units)
+    known = answer_at_once_and_late(timing, unit, varies_s)
     legs, sometimes = np.zeros((units, len(HIDDEN_S))), np.zeros(units)
     (members,) = np.nonzero(known)
     for start in range(0, len(members), _TOGETHER):
@@ -74,12 +79,14 @@ def cache_nats(tables: TimingTables, timing: ExchangeTiming, unit: Ints, variati
     return CacheNats(known, legs, sometimes)
 
 
-def answer_at_once_and_late(timing: ExchangeTiming, unit: Ints, units: int) -> npt.NDArray[np.bool_]:
-    """The units of which some HTTP answers are late and others not, and that have no other exchanges."""
+def answer_at_once_and_late(timing: ExchangeTiming, unit: Ints, varies_s: Floats) -> npt.NDArray[np.bool_]:
+    """The units of which some HTTP answers are late and others not, by more than `varies_s`, what the round trips of
+    each vary, and that have no other exchanges."""
+    units = len(varies_s)
     of_http = timing.kind % OPENING == _HTTP
     http_s = np.where(of_http, timing.excess_s, np.nan)
     least_s, most_s = (quantiles(http_s, unit, units, share) for share in (0.0, 1.0))
-    are_apart = most_s > _LATE_S + _TIMES * least_s
+    are_apart = most_s > _LATE_S + _TIMES * least_s + _VARIATIONS * np.nan_to_num(varies_s)
     return np.asarray(are_apart & (np.bincount(unit[~of_http], minlength=units) == 0))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from detector.one_capture.classes import LEAST_WHOLE
+from detector.one_capture.hypotheses.cached_answers import answer_at_once_and_late
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S
 from detector.one_capture.likelihoods.waiting_handshakes import waiting_nats
 from pepscope.captures.exchanges import ExchangeKind
@@ -85,6 +86,14 @@ def cached(leg_ms: tuple[float, ...], near_ms: tuple[float, ...]) -> list[Talk]:
 def test_hits_of_a_cache_clear_no_network_and_own_near_ends_do() -> None:
     assert split(cached(LEGS_MS, (20.0, 20.1, 20.2))) > 0.5
     assert split(cached(LEGS_MS, (20.0, 45.0, 95.0))) <= MOST_SPLIT
+
+
+@pytest.mark.parametrize(("varies_ms", "are_apart"), [(np.nan, True), (0.5, True), (10.0, True), (30.0, False)])
+def test_answers_that_vary_as_the_path_does_are_no_hits_and_misses(varies_ms: float, *, are_apart: bool) -> None:
+    """Grants of a satellite let answers of all hosts wait, and their acknowledgements."""
+    found = judged([Talk(HOSTS[0], [(HTTP, ms) for ms in range(0, 70, 5)], 580.0)], at_client=True)
+    apart = answer_at_once_and_late(found.timing, found.timing.member, np.asarray([varies_ms / 1e3]))
+    assert apart.tolist() == [are_apart]
 
 
 def test_tls_ends_at_one_split_point_for_all_hosts() -> None:
