@@ -30,6 +30,12 @@ _WIRED = 2
 #: The row of parts of members behind their site's front.
 _SITE = 3
 
+#: Where a balancer connects first each handshake waits for what it balances, so that few have that further away than
+#: 5,000 km of fibre and back (s): legs beyond are a twentieth as probable as others. Which is assumed.
+_WITHIN_SITE_S = 0.05
+_WAITING_FRONT_NATS: Floats = np.where(HIDDEN_S < _WITHIN_SITE_S, 0.0, np.log(0.05))
+_WAITING_FRONT_NATS -= np.log(np.exp(_WAITING_FRONT_NATS).mean())
+
 #: Of split points, those where TLS ends and begins anew.
 ENDS_TLS = 0.1
 
@@ -98,7 +104,9 @@ class MemberNats(Struct, frozen=True):
         """With balancers that connect to what they balance before they answer a handshake, as often as split points in
         the network do; known where acknowledgements show the balancer itself."""
         parts = self.parts.copy()
-        waits = log(priors.balancer * priors.connects_first) + any_leg(self.site_legs + waiting.legs)
+        waits = log(priors.balancer * priors.connects_first) + any_leg(
+            self.site_legs + waiting.legs + _WAITING_FRONT_NATS
+        )
         parts[_SITE] = np.where(waiting.known, np.logaddexp(parts[_SITE], waits), parts[_SITE])
         return replace(self, parts=parts)
 
