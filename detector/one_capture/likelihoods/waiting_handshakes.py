@@ -26,8 +26,8 @@ LATER_S = 0.01
 _VARIES_S: Floats = np.array([0.0015, 0.006, 0.02])
 _HELD_UP: Floats = np.array([0.1, 0.22, 0.3, 0.65, 0.15])
 
-#: Paths that take less (s) cross no access network: no radio wakes up there, and lost SYNs and ARP remain. None of the
-#: members that were counted has such a path.
+#: Paths that take less (s), and vary as little, cross no access network: no radio wakes up there, and lost SYNs and ARP
+#: remain. None of the members that were counted has such a path.
 _BESIDE_S, _HELD_UP_BESIDE = 0.001, 0.02
 
 #: Where the handshake waits, how often the difference is not the leg: data were acknowledged by a timer.
@@ -62,7 +62,8 @@ def waiting_nats(handshake_s: Floats, plain_s: Floats, variation_s: Floats, hand
     later_s = handshake_s - plain_s
     known = later_s > -LATER_S  # otherwise data were acknowledged by a timer
     later_s, blur_s = np.nan_to_num(later_s), _BLUR_S + np.nan_to_num(variation_s, nan=UNKNOWN_VARIATION_S)
-    held_up = np.where(plain_s < _BESIDE_S, _HELD_UP_BESIDE, _HELD_UP[variation_class(_VARIES_S, variation_s)])
+    is_beside = (plain_s < _BESIDE_S) & ~(variation_s >= _VARIES_S[0])
+    held_up = np.where(is_beside, _HELD_UP_BESIDE, _HELD_UP[variation_class(_VARIES_S, variation_s)])
     held_up /= np.maximum(handshakes, 1)
     anything = np.where(
         later_s > _LEAST_S, 1 / (np.maximum(later_s, _LEAST_S) * np.log(_MOST_S / _LEAST_S)), 0.0
