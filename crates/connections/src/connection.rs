@@ -73,14 +73,15 @@ impl Connection {
     /// Whether a packet with SYN from `side` opens another connection between the same endpoints (port reuse).
     ///
     /// A SYN with the initial sequence number already seen is a retransmission; with another one it is a new
-    /// connection. Where this side's SYN was not captured, a SYN that fits just below the first numbers came late.
+    /// connection. Where this side's SYN was not captured, one that the other side's SYN-ACK answers, or that fits just
+    /// below the first numbers, came late.
     pub(crate) fn is_succeeded_by(&self, side: usize, segment: &Segment<'_>) -> bool {
         let (own, other) = (&self.sides[side], &self.sides[1 - side]);
         if own.opening.initial_sequence_number() == Some(segment.sequence) {
             return false;
         }
         if segment.flags & flag::ACK == 0 {
-            return own.opening.seen() || !self.may_be_late_syn(own, segment);
+            return own.opening.seen() || !(is_answered(own, segment) || self.may_be_late_syn(own, segment));
         }
         match other.opening.initial_sequence_number() {
             Some(number) => {
@@ -93,8 +94,11 @@ impl Connection {
         }
     }
 
+    /// A few packets may overtake a SYN. Any number stand before a SYN that was captured before them: in a file with one
+    /// direction behind the other.
     fn may_be_late_syn(&self, own: &Side, segment: &Segment<'_>) -> bool {
-        if self.is_closed() || self.sides[0].packets + self.sides[1].packets > LATE_SYN_PACKETS {
+        let is_earliest = segment.time_ns < self.first_time_ns && own.sequence.anchored();
+        if !is_earliest && (self.is_closed() || self.packets() > LATE_SYN_PACKETS) {
             return false;
         }
         if !own.sequence.anchored() {
@@ -267,11 +271,11 @@ impl Connection {
     fn settle_window_scales(&mut self, side: usize, is_answer: bool) {
         let offers = [self.sides[0].opening.window_scale, self.sides[1].opening.window_scale];
         if let [Some(first), Some(second)] = offers {
-            self.sides[0].window.scale_by(first);
-            self.sides[1].window.scale_by(second);
+            self.sides[0].scale_windows_by(first);
+            self.sides[1].scale_windows_by(second);
         } else if is_answer && !self.sides[1 - side].opening.options_captured() {
             if let Some(shift) = offers[side] {
-                self.sides[side].window.scale_by(shift);
+                self.sides[side].scale_windows_by(shift);
             }
         }
     }
@@ -314,4 +318,10 @@ impl Connection {
         let tsecr = segment.options.timestamps.map(|(_, tsecr)| tsecr);
         self.handshake_ack_ns = opening.answered_after_ns(segment.time_ns, tsecr);
     }
+}
+
+/// Whether a SYN-ACK of the other side, captured before this SYN, answers it: alone or with what the SYN carries.
+fn is_answered(own: &Side, segment: &Segment<'_>) -> bool {
+    let acknowledged = own.origin - own.sequence.offset(segment.sequence.wrapping_add(1));
+    own.origin_known && (0..=i64::from(segment.payload_length)).contains(&acknowledged)
 }

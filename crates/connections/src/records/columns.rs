@@ -9,7 +9,7 @@ use crate::records::payload_sample::payload_hash;
 use crate::records::pool::{Kept, Pool};
 use crate::records::record_reader::RecordReader;
 use crate::stream::reading::{Reading, NO_ACKNOWLEDGEMENT};
-use pepscope_wire::segment::Segment;
+use pepscope_wire::segment::{flag, Segment};
 use pepscope_wire::PlainSegment;
 
 /// A SACK block (RFC 2018) of one packet, as offsets in the stream that the packet acknowledges.
@@ -127,8 +127,9 @@ impl PacketStore {
         let mut ended = EncodedPackets::default();
         ended.connections.reserve_exact(self.tracks.len());
         for (track, connection) in self.tracks.into_iter().zip(connections) {
+            let words = with_scaled_windows(track.writer.finish(), connection);
             ended.connections.push(EncodedConnection {
-                words: ended.words.keep(track.writer.finish()),
+                words: ended.words.keep(words),
                 frames: ended.frames.keep(track.frames.finish()),
                 packets: track.packets as usize,
                 blocks: track.blocks,
@@ -138,6 +139,25 @@ impl PacketStore {
         }
         ended
     }
+}
+
+/// The records of a connection, with windows scaled that were captured before the SYNs that say by how much: file order
+/// is not always the order of time.
+fn with_scaled_windows(words: Vec<u32>, connection: &Connection) -> Vec<u32> {
+    let mut left = connection.sides.each_ref().map(|side| side.window.unscaled_packets);
+    if left == [0, 0] {
+        return words;
+    }
+    let mut writer = RecordWriter::default();
+    for mut row in RecordReader::new(&words) {
+        let side = usize::from(row.side & 1);
+        if left[side] > 0 && row.flags & flag::SYN == 0 {
+            left[side] -= 1;
+            row.window_bytes <<= connection.sides[side].window.shift();
+        }
+        writer.push(&row);
+    }
+    writer.finish()
 }
 
 impl Track {

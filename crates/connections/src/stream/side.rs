@@ -153,6 +153,11 @@ impl Side {
         self.probed == NOWHERE
     }
 
+    /// All of its windows are scaled, also those captured before the SYNs that say so.
+    pub(crate) fn scale_windows_by(&mut self, shift: u8) {
+        self.window.scale_by(shift, self.packets - u64::from(self.opening.syn_count));
+    }
+
     /// Its FIN was seen.
     pub(crate) fn has_ended(&self) -> bool {
         self.fin_offset != NOWHERE

@@ -9,19 +9,40 @@ pub(crate) struct Window {
     minimum_bytes: u32,
     maximum_bytes: u32,
     pub(crate) times_zero: u32,
+    /// Packets without SYN that were captured before the shift was known.
+    pub(crate) unscaled_packets: u64,
     shift: u8,
     seen: bool,
 }
 
 impl Default for Window {
     fn default() -> Self {
-        Window { latest_bytes: 0, minimum_bytes: u32::MAX, maximum_bytes: 0, times_zero: 0, shift: 0, seen: false }
+        Window {
+            latest_bytes: 0,
+            minimum_bytes: u32::MAX,
+            maximum_bytes: 0,
+            times_zero: 0,
+            unscaled_packets: 0,
+            shift: 0,
+            seen: false,
+        }
     }
 }
 
 impl Window {
-    pub(crate) fn scale_by(&mut self, shift: u8) {
-        self.shift = shift.min(LARGEST_SHIFT);
+    /// Scales windows; `packets` without SYN were captured before.
+    pub(crate) fn scale_by(&mut self, shift: u8, packets: u64) {
+        let shift = shift.min(LARGEST_SHIFT);
+        if shift == self.shift {
+            return;
+        }
+        self.shift = shift;
+        self.unscaled_packets = packets;
+        self.latest_bytes <<= shift;
+        self.maximum_bytes <<= shift;
+        if self.seen {
+            self.minimum_bytes <<= shift;
+        }
     }
 
     pub(crate) fn shift(&self) -> u8 {
