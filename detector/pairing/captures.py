@@ -19,7 +19,7 @@ from detector.pairing.match import Ground, Match
 from detector.pairing.matching import Matcher
 from detector.pairing.same_request import another_answer, same_request
 from detector.pairing.server_index import ServerIndex
-from detector.streams.curves import is_clock_set_back, without_backward_steps
+from detector.streams.file_order import in_time
 from detector.streams.loaded import LoadedPairs
 from detector.streams.sides import Sides
 from detector.vantage.capture_sides import (
@@ -358,13 +358,12 @@ def _stream_bytes(vantage: Vantage) -> int:
 
 
 def _vantage(capture: ConnectionSource, number: int) -> Vantage:
-    recorded = capture.packets(number)
-    packets = without_backward_steps(recorded)
+    seen = in_time(capture.packets(number))
     payload = capture.payload(number)
     for direction in DIRECTIONS:
         payload[direction] = without_blanked(payload[direction])
-    was_set_back = packets is not recorded or is_clock_set_back(recorded)
-    return Vantage(capture.path, capture.connections[number], packets, payload, was_set_back)
+    connection = capture.connections[number]
+    return Vantage(capture.path, connection, seen.packets, payload, seen.clock_set_back, seen.file_rows)
 
 
 def _packets(capture: ConnectionSource, numbers: Sequence[int]) -> Sequence[int] | Int64Array:

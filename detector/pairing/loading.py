@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from detector.streams.curves import DOUBTED_STEP_NS, is_clock_set_back, without_backward_steps
+from detector.streams.curves import DOUBTED_STEP_NS
+from detector.streams.file_order import InTime, in_time
 from detector.streams.loaded import LoadedVantages
 from detector.vantage.not_captured import without_blanked
 from pepscope.captures.capture import Capture
@@ -33,12 +34,11 @@ def load_vantages(capture: Capture, numbers: Sequence[int]) -> LoadedVantages:
     loaded = capture.load(numbers, DOUBTED_STEP_NS)
     packets = [each[0] for each in loaded]
     up, down = [each[1] for each in loaded], [each[2] for each in loaded]
-    set_back = list[int]()
+    moved: dict[int, InTime] = {}
     for row, (recorded, _, _, falls, is_blanked) in enumerate(loaded):
         if falls:
-            packets[row] = without_backward_steps(recorded)
-            if packets[row] is not recorded or is_clock_set_back(recorded):
-                set_back.append(row)
+            moved[row] = in_time(recorded)
+            packets[row] = moved[row].packets
         if is_blanked:
             up[row], down[row] = without_blanked(up[row]), without_blanked(down[row])
-    return LoadedVantages(capture.path, table, packets, {_UP: up, _DOWN: down}, frozenset(set_back))
+    return LoadedVantages(capture.path, table, packets, {_UP: up, _DOWN: down}, moved)

@@ -10,6 +10,7 @@ import numpy as np
 
 from detector.options import DetectOptions
 from detector.pair import DatagramLeg, LoadedVantage, Pair, SummaryTable, Vantage
+from detector.streams.file_order import InTime
 from pepscope.captures.packets import Direction, Int64Array, PacketColumns, PayloadSample
 from pepscope.results.evidence.growing import Repeated
 from pepscope.results.verdicts import FloatArray
@@ -54,7 +55,7 @@ class OnDemand(Sequence[Made], Generic[Made]):
 class LoadedVantages(OnDemand[Vantage]):
     """Connections of one capture, whose summaries are `rows` of one table (None: all of them, in order).
 
-    `set_back` are those whose capture's times fell back.
+    `moved` are those whose capture's times fell back.
     """
 
     def __init__(
@@ -63,14 +64,14 @@ class LoadedVantages(OnDemand[Vantage]):
         table: SummaryTable,
         packets: Sequence[PacketColumns],
         payload: Mapping[Direction, Sequence[PayloadSample]],
-        set_back: frozenset[int] = frozenset(),
+        moved: Mapping[int, InTime] | None = None,
     ) -> None:
         self.capture = capture
         self.table = table
         self.packets = packets
         self.payload = payload
         self.rows: Int64Array | None = None
-        self._set_back = set_back
+        self._moved = moved or {}
         self._made_in: tuple[LoadedVantages, list[int]] | None = None  # and the places there
         super().__init__(len(packets))
 
@@ -89,8 +90,10 @@ class LoadedVantages(OnDemand[Vantage]):
             return every[places[row]]
         payload = {way: samples[row] for way, samples in self.payload.items()}
         nothing: Any = None  # the summary is a row of the table
+        moved = self._moved.get(row)
+        was_set_back, file_rows = (moved.clock_set_back, moved.file_rows) if moved else (False, None)
         return LoadedVantage(
-            self.capture, nothing, self.packets[row], payload, row in self._set_back, self.table, row
+            self.capture, nothing, self.packets[row], payload, was_set_back, file_rows, self.table, row
         )  # fmt: skip
 
 
