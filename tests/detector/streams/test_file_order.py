@@ -77,3 +77,14 @@ def test_verdict_sentence_and_packets_stay(example, verdict, up_first, tmp_path)
     in_server = [packet for packet in named if packet.capture.endswith("apart.pcap")]
     assert in_server
     assert all(frames[packet.time_ns] == packet.frame for packet in in_server)
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("run_id", ["reg_dl_reno_loss1", "spl_ha_chat"])
+def test_the_later_part_of_a_capture_may_stand_first(run_id, side):
+    (pair, *_) = pairs(run_id)
+    recorded = getattr(pair, side).packets
+    halves = np.roll(np.arange(len(recorded)), len(recorded) // 2)
+    seen = in_time(keep(recorded, halves))
+    assert not seen.clock_set_back
+    assert seen.packets.time_ns.tolist() == recorded.time_ns.tolist()
