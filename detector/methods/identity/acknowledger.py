@@ -47,6 +47,7 @@ def other_maker_nats(segments: ClassComparison, lost_share: Reals, beside: Class
     """
     stamps, ids = segments.fields.get("timestamps", _NOT_COMPARED), segments.fields.get("ip-id", _NOT_COMPARED)
     by_stamps = stamps.is_compared & ((segments.tsval_shift == 0) & (segments.tsecr_shift == 0))
+    by_stamps &= ~np.asarray(segments.shift_unknown)
     by_ids = ids.is_compared & ((ids.agreeing >= _REWRITTEN) | _keeps_ip_ids(beside))
     compared: Integers = np.where(by_stamps, stamps.compared, ids.compared)
     agreeing = np.rint(np.where(by_stamps, stamps.agreeing, ids.agreeing) * compared)

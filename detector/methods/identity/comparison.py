@@ -12,6 +12,7 @@ from detector.methods.identity.agreement import ClassComparison, compare_acknowl
 from detector.methods.identity.dropped_acks import PlaceCounts, probable_loss
 from detector.methods.identity.segment_counts import SegmentCounts, segment_counts
 from detector.methods.identity.segments import MOST_SKIPPED_IP_IDS
+from detector.methods.identity.shifted_stamps import with_one_shift
 from detector.streams.flow_figures import FlowFigures
 from detector.streams.loaded import packets_of
 from detector.streams.sides import Sides
@@ -102,11 +103,15 @@ def compare(aligned: Aligned) -> Comparison:
     counts = segment_counts(aligned.segments, MOST_SKIPPED_IP_IDS)
     lost_data = np.maximum(missed, np.minimum(0.5, counts.uncovered))
     probably = probable_loss(np.maximum(lost_data, np.minimum(0.5, counts.uncovered_reverse)), counts.shown)
+    data, acknowledgements, of_data = with_one_shift(
+        (
+            compare_data(counts.data, largest_payload(client, server), lost_data),
+            compare_acknowledgements(counts.acknowledgements, counts.positions, probably),
+            compare_acknowledgements(counts.of_data, counts.of_data_positions, probably),
+        )
+    )
     return Comparison(
-        aligned, (near, far), counts, client, server,
-        compare_data(counts.data, largest_payload(client, server), lost_data),
-        compare_acknowledgements(counts.acknowledgements, counts.positions, probably),
-        compare_acknowledgements(counts.of_data, counts.of_data_positions, probably),
+        aligned, (near, far), counts, client, server, data, acknowledgements, of_data,
         np.asarray(lacking.any(axis=0)), ~np.array([lacking[0, 0], lacking[1, 1]]), missed,
         np.array([_lost_share(client), _lost_share(server)]),
     )  # fmt: skip
