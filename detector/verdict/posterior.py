@@ -35,12 +35,13 @@ class Weighed(Struct, frozen=True):
     stored: FloatArray
     for_end: Int64Array  # the item that weighs most for end to end, of those that show something intact
     same_data: Int64Array  # the item that says that data arrive as they left
+    is_contradicted: BoolArray  # whether some evidence against end to end is more than a hint
     is_accused: BoolArray  # whether some evidence for a split is weighty, or shows that a middlebox acknowledges
 
     def are_regular(self, least_probability: FloatArray) -> BoolArray:
         """Which connections are end to end, by evidence that shows something intact."""
         is_decided = (self.split <= 1.0 - least_probability) & (self.split < least_probability)
-        regular: BoolArray = is_decided & (self.for_end != NO_ITEM)
+        regular: BoolArray = is_decided & (self.for_end != NO_ITEM) & ~self.is_contradicted
         return regular
 
     def only_pass_data(self, least_probability: FloatArray) -> BoolArray:
@@ -56,7 +57,8 @@ def weigh(found: Found) -> Weighed:
     any_split: dict[str, FloatArray] = {}
     most = np.full(found.count, -math.inf)
     for_end, same_data = (np.full(found.count, NO_ITEM) for _ in range(2))
-    is_accused, items = np.zeros(found.count, np.bool_), np.zeros(found.count, np.int64)
+    is_accused, is_contradicted = np.zeros((2, found.count), np.bool_)
+    items = np.zeros(found.count, np.int64)
     for part in found.parts:
         rows, item = part.rows, items[part.rows]
         items[rows] += 1
@@ -74,6 +76,8 @@ def weigh(found: Found) -> Weighed:
             is_leading = toward_end > most[rows]
             most[rows[is_leading]] = toward_end[is_leading]
             for_end[rows[is_leading]] = item[is_leading]
+        else:
+            is_contradicted[rows] |= nats[:, _END] <= -HINT_NATS
         acknowledges = part.form.finding is IdentityFinding.ACKS_NOBODY_SENT
         is_accused[rows] |= (-toward_end >= WEIGHTY_NATS) | acknowledges
         if part.form.finding is IdentityFinding.SAME_DATA:
@@ -89,7 +93,7 @@ def weigh(found: Found) -> Weighed:
     fault = math.exp(FAULT) / (math.exp(FAULT) + explained)
     split = (1.0 - fault) * (1.0 - of[:, _END]) + fault * (1.0 - PRIOR[Hypothesis.END])
     stored = of[:, _STORE] / of[:, _END + 1 :].sum(axis=1)
-    return Weighed(split, stored, for_end, same_data, is_accused)
+    return Weighed(split, stored, for_end, same_data, is_contradicted, is_accused)
 
 
 def _weight_of(part: EvidenceColumns) -> Weight:

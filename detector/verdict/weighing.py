@@ -10,7 +10,8 @@ captures or of their pairing, whose prior `FAULT` is small; its probability move
 without evidence. So a contradiction ends in inconclusive, while findings that only look contradictory (data segments
 that are the same packets, acknowledgements that came too early) have a hypothesis that explains both.
 
-A verdict needs a probability of at least `DECISION_PROBABILITY` for its class, end to end or split.
+A verdict needs a probability of at least `DECISION_PROBABILITY` for its class, end to end or split. Beside end to end
+only hints may stand: what no harmless box explains contradicts it, however probable it is.
 """
 
 from __future__ import annotations
@@ -125,9 +126,14 @@ def judge(
         kind = Verdict.TCP_PROXY if stored > 0.5 else Verdict.SPLIT_TCP
         mechanism = _mechanism(on_kind, kinds)
         return Judgement(kind, probability, _split_reason(weighed, on_kind, kinds, mechanism), mechanism)
-    if split <= 1.0 - least_probability:
+    if split <= 1.0 - least_probability and not any(map(_contradicts_end, weighed)):
         return Judgement(Verdict.REGULAR, probability, _regular_reason(weighed))
     return Judgement(Verdict.INCONCLUSIVE, probability, _inconclusive_reason(weighed, undecided))
+
+
+def _contradicts_end(item: Evidence) -> bool:
+    """Whether evidence for a split is more than a hint."""
+    return item.outcome is Outcome.SPLIT and _nats(item)[_END] <= -HINT_NATS
 
 
 def _posterior(weighed: Sequence[Evidence]) -> _Posterior:

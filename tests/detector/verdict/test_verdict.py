@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from detector.methods import findings as method_findings
 from detector.methods.identity import IdentityFinding
+from detector.options import DECISION_PROBABILITY
 from detector.verdict.weighing import judge
 from pepscope.results.finding import Weight
 from pepscope.results.hypotheses import PRIOR, Hypothesis
@@ -51,6 +52,15 @@ def test_same_packets_against_early_acknowledgements_is_inconclusive_with_a_reas
     assert judgement.verdict is Verdict.INCONCLUSIVE
     assert "same-packets" in judgement.reason
     assert "acks-before-data" in judgement.reason
+
+
+def test_what_no_harmless_box_explains_leaves_the_most_probable_end_to_end_undecided() -> None:
+    """Local acknowledgement that lets the receiver's own acknowledgements pass, seen by lossy captures."""
+    found = ["same-packets", "handshake-same-segments", "sender-in-step", "window-alternates"]
+    judgement = judge([evidence(finding) for finding in found])
+    assert judgement.probability[Verdict.REGULAR] > DECISION_PROBABILITY
+    assert judgement.verdict is Verdict.INCONCLUSIVE
+    assert "The evidence disagrees" in judgement.reason
 
 
 @pytest.mark.parametrize(
