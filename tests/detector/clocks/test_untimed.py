@@ -81,6 +81,49 @@ def test_identity_accuses_nobody_by_a_file_that_is_out_of_order(direction):
         assert (found.outcome, found.finding) == (Outcome.INAPPLICABLE, "not-aligned")
 
 
+def with_a_clock_that_stands_still(packets, step_ns):
+    """A clock that was set back by two seconds, in a file whose times a tool keeps from falling (`editcap -S`)."""
+    begin_ns = packets.time_ns[len(packets) // 3]
+    times_ns = (packets.time_ns - 2 * SECOND_NS * (packets.time_ns > begin_ns)).tolist()
+    for row in range(1, len(times_ns)):
+        if times_ns[row] < times_ns[row - 1]:
+            times_ns[row] = times_ns[row - 1] + step_ns
+    return packets.replaced(time_ns=np.array(times_ns))
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("step_ns", [0, 1000])
+def test_a_clock_that_stands_still_accuses_no_regular_connection(step_ns, side):
+    accused = 0
+    for run_id in ("reg_dl_quickack", "reg_dl_nots_nosack", "reg_dl_reno_loss1"):
+        for pair in pairs(run_id):
+            vantage = getattr(pair, side)
+            odd = replace(
+                pair, **{side: replace(vantage, packets=with_a_clock_that_stands_still(vantage.packets, step_ns))}
+            )
+            assert are_untimed([odd])[0]
+            for method in (ACK_TIMING, DELAYED_ACK, PROGRESS, EARLY_FIN):
+                assert alone(method, Observation(odd)).outcome is not Outcome.SPLIT, method.name
+            accused += 1
+    assert accused
+
+
+def test_a_handshake_that_takes_less_than_no_time_shows_two_clocks():
+    """One clock for each direction at the server, half a second apart: no packet stands before its answer there."""
+    (pair,) = pairs("reg_dl_reno_loss1")
+    server = pair.server_side
+    waits_ns = server.connection.handshake_syn_ack_ns + SECOND_NS // 2
+
+    def timed(**changes):
+        return replace(pair, server_side=replace(server, connection=server.connection._replace(**changes)))
+
+    assert are_untimed([pair, timed(handshake_syn_ack_ns=waits_ns)]).tolist() == [False, True]
+    other = server.connection.down._replace(initial_sequence_number=server.connection.down.initial_sequence_number + 1)
+    again = server.connection.up._replace(syn_count=2)
+    for changes in ({"down": other}, {"up": again}):
+        assert not are_untimed([timed(handshake_syn_ack_ns=waits_ns, **changes)])[0]
+
+
 @pytest.mark.parametrize("run_id", BASES)
 def test_captures_as_recorded_do_not_contradict_themselves(run_id):
     assert not are_untimed(list(pairs(run_id))).any()
