@@ -301,6 +301,38 @@ CHANGES: Sequence[Change] = (
         at_one_side(lambda r, _, p, __: losses.one_direction_first(r, p["up"])),
     ),
     Change(
+        "later part first", "a ring of capture files, appended in the wrong order; every record keeps its time",
+        _ANY_SIDE, lambda chance: {"at": round(chance.uniform(0.05, 0.95), 3)},
+        at_one_side(lambda r, _, p, __: losses.later_part_first(r, p["at"])),
+    ),
+    Change(
+        "two interfaces", "every packet at two interfaces of a router", _ANY_SIDE,
+        lambda chance: {"after_ns": round(_log_uniform(1_000, 300_000)(chance))},
+        at_one_side(lambda r, _, p, __: rewriting.on_both_interfaces(r, p["after_ns"])),
+    ),
+    Change(
+        "both sides of a NAT", "every packet before and behind a NAT in one capture", _ANY_SIDE,
+        _seeded(after_ns=lambda c: round(_log_uniform(1_000, 300_000)(c))),
+        at_one_side(lambda r, side, p, c: rewriting.on_both_sides_of_nat(r, side == "mobile", p["after_ns"], c)),
+    ),
+    Change(
+        "anonymise one capture", "one capture through an anonymiser of addresses and ports", _ONE_SIDE,
+        lambda chance: {"key": chance.getrandbits(_KEY_BITS)},
+        at_one_side(lambda r, _, p, __: rewriting.with_other_ends(r, p["key"])),
+    ),
+    Change(
+        "set the clock by minutes", "a clock that was far off is set while the capture runs", _ANY_SIDE,
+        lambda chance: {"steps": [(round(chance.random(), 3), _either_sign(_log_uniform(2.0, 1000.0))(chance))]},
+        at_one_side(lambda r, _, p, __: clocks.stepping(r, p["steps"])),
+    ),
+    Change(
+        "keep times from falling", "a clock that is set back, and a tool that puts times in order", _ANY_SIDE,
+        lambda chance: {"steps": _steps(chance), "least_step_ns": chance.choice((0, 0, 1_000))},
+        at_one_side(
+            lambda r, _, p, __: clocks.kept_from_falling(clocks.stepping(r, p["steps"]), p["least_step_ns"])
+        ),
+    ),
+    Change(
         "two clocks", "a tap with a card, and a clock, for each direction", _ONE_SIDE,
         lambda chance: {"by_s": _either_sign(_log_uniform(1e-6, MOST_APART_S))(chance)},
         at_one_side(lambda r, _, p, __: clocks.two_clocks(r, p["by_s"])),

@@ -37,6 +37,15 @@ def stepping(records: Records, steps: Sequence[tuple[float, float]]) -> Records:
     return replace(records, time_ns=time_ns)
 
 
+def kept_from_falling(records: Records, least_step_ns: int) -> Records:
+    """Times that would fall stand still, or go on in steps of `least_step_ns`, until the clock has caught up."""
+    times_ns = records.time_ns.tolist()
+    for row in range(1, len(times_ns)):
+        if times_ns[row] < times_ns[row - 1]:
+            times_ns[row] = times_ns[row - 1] + least_step_ns
+    return replace(records, time_ns=np.array(times_ns, np.int64))
+
+
 def coarse(records: Records, unit_ns: int) -> Records:
     """Times rounded down to whole units."""
     return replace(records, time_ns=records.time_ns // unit_ns * unit_ns)

@@ -94,6 +94,11 @@ def one_direction_first(records: Records, up: bool) -> Records:
     return records.take(np.argsort(records.is_up != up, kind="stable"))
 
 
+def later_part_first(records: Records, at: float) -> Records:
+    """What followed the share `at` of the records, and the records up to there appended; each keeps its time."""
+    return records.take(np.roll(np.arange(len(records)), -round(at * len(records))))
+
+
 def swapped_in_time(records: Records, share: float, chance: np.random.Generator) -> Records:
     """A share of neighbours within `QUEUE_SKEW_NS` of each other were stamped the other way round."""
     close = np.abs(np.diff(records.time_ns)) <= QUEUE_SKEW_NS

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.metamorphic.records import ACK, SACK, SYN, Array, Records
+from benchmarks.metamorphic.records import ACK, SACK, SYN, Array, Records, joined
 
 #: Address that a NAT shows, IPv4 and IPv6: networks for benchmarks and documentation (RFC 2544, RFC 3849).
 NAT_ADDRESS = {4: bytes([198, 18, 0, 7]), 6: bytes.fromhex("20010db8000000000000000000000777")}
@@ -38,6 +38,30 @@ def translated(records: Records, opener: bool, chance: np.random.Generator) -> R
     renamed = replace(records, data=data)
     port = ports[records.connection]
     return renamed.put(records.tcp, 2, port, from_end).put(records.tcp + 2, 2, port, ~from_end)
+
+
+def on_both_interfaces(records: Records, after_ns: int) -> Records:
+    """Every packet a second time, as a router sends it: one hop further, `after_ns` later."""
+    hop_limit = np.where(records.version == 6, 7, 8)
+    passed = records.put(hop_limit, 1, np.maximum(records.get(hop_limit, 1) - 1, 1))
+    return joined(records, replace(passed, time_ns=passed.time_ns + after_ns), 0)
+
+
+def on_both_sides_of_nat(records: Records, opener: bool, after_ns: int, chance: np.random.Generator) -> Records:
+    """Every packet once more with the addresses that a NAT gives: what openers send that much later, what comes back
+    that much earlier. The other addresses are connections of their own."""
+    beyond = translated(records, opener, chance)
+    passed_ns = np.where(records.is_up == opener, after_ns, -after_ns)
+    return joined(records, replace(beyond, time_ns=beyond.time_ns + passed_ns), records.connections)
+
+
+def with_other_ends(records: Records, key: int) -> Records:
+    """Addresses under a key, and every port another."""
+    ports = np.random.default_rng(key).permutation(65_536)
+    made = anonymised(records, key)
+    for at in (records.tcp, records.tcp + 2):
+        made = made.put(at, 2, ports[made.get(at, 2)])
+    return made
 
 
 def anonymised(records: Records, key: int) -> Records:
