@@ -72,7 +72,7 @@ class ClassComparison(NamedTuple):
     narrowed_windows: Reals = 0.0  # share of windows that arrived smaller than they left
     length_changes: Reals = 0.0  # share of segments whose length differs from the emitted segment that holds it
     hops: Integers = 0  # of those with a candidate
-    shift_unknown: Truths = False  # other segments show that timestamps are shifted, these do not show by how much
+    shift_unknown: Truths = False  # something else shows that timestamps are shifted, these do not show by how much
 
     def at(self, *place: int | slice) -> ClassComparison:
         """The comparisons at one place of these arrays."""

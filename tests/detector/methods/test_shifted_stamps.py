@@ -7,6 +7,8 @@ import pytest
 
 from detector.method import Observation
 from detector.methods.identity import METHOD
+from detector.methods.identity.agreement import FITTED_NATS, IP_ID_NATS, ClassComparison, FieldAgreement
+from detector.methods.identity.shifted_stamps import with_one_shift
 from pepscope.captures.packets import Direction, PacketColumns, TcpFlag
 from pepscope.results.verdicts import Outcome
 from tests.detector.corpus import pairs
@@ -42,3 +44,32 @@ def test_no_regular_connection_is_accused(run_id):
 @pytest.mark.parametrize("run_id", ["spl_ha_dl_explicit", "prx_ngx_2M_umts"])
 def test_a_relay_is_found_all_the_same(run_id):
     assert set(found_in(run_id, scrambled_ip_id)) == {Outcome.SPLIT}
+
+
+def part(shift: int, stamps: float, ids: float) -> ClassComparison:
+    """Segments down of one connection, by what their timestamps and IP IDs say; none up."""
+    agreements = {
+        name: FieldAgreement(np.array([[0], [30]]), np.zeros((2, 1)), np.array([[0.0], [nats]]), np.zeros((2, 1)))
+        for name, nats in (("timestamps", stamps), ("ip-id", ids))
+    }
+    shifts = np.array([[0], [shift]])
+    nothing = np.zeros((2, 1), np.int64)
+    return ClassComparison(np.array([[0], [30]]), np.array([[0], [30]]), agreements, shifts, nothing)
+
+
+@pytest.mark.parametrize(
+    ("parts", "nats", "is_unknown"),
+    [
+        ([part(77, FITTED_NATS, 0.0), part(0, -60.0, 0.0)], -FITTED_NATS, True),
+        ([part(77, 1.0, 0.0), part(0, -60.0, 0.0)], -60.0, False),  # few segments fit any constants
+        ([part(0, 60.0, 0.0), part(0, -60.0, 0.0)], -60.0, False),
+        ([part(0, 60.0, 0.0), part(0, -60.0, IP_ID_NATS)], -FITTED_NATS, True),
+        ([part(0, 60.0, 0.0), part(0, -60.0, IP_ID_NATS / 2)], -60.0, False),
+        ([part(77, FITTED_NATS, 0.0), part(0, -1.0, 0.0)], -1.0, True),
+        ([part(77, FITTED_NATS, 0.0), part(0, 2.0, 0.0)], 2.0, False),
+    ],
+)
+def test_a_shift_that_something_else_shows_bounds_what_speaks_against_it(parts, nats, is_unknown):
+    _, weighed = with_one_shift(parts)
+    assert weighed.fields["timestamps"].nats[1, 0] == nats
+    assert bool(weighed.shift_unknown[1, 0]) is is_unknown
