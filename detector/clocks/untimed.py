@@ -19,7 +19,7 @@ import numpy as np
 from detector.pair import Pair, Vantage
 from detector.streams.curves import DOUBTED_STEP_NS, NEVER, acknowledgements, first_arrivals
 from pepscope.captures.direction import DIRECTIONS
-from pepscope.captures.packets import Direction, TcpFlag
+from pepscope.captures.packets import Direction, Int64Array, TcpFlag
 from pepscope.results.evidence.columns import BoolArray
 
 #: So many packets show whether they are counted.
@@ -78,14 +78,21 @@ def _stands_still(vantage: Vantage) -> bool:
     the clock ticks more finely elsewhere."""
     packets = vantage.packets
     steps_ns = np.diff(packets.time_ns[:COUNTED_PACKETS])
-    if np.min(steps_ns, where=steps_ns > 0, initial=QUICKEST_TURN_NS + 1) > QUICKEST_TURN_NS:
-        return False
     turns = np.diff(packets.direction[:COUNTED_PACKETS]) != 0
     is_equal = np.abs(steps_ns) <= QUICKEST_TURN_NS
     is_equal[1:] &= steps_ns[1:] == steps_ns[:-1]
     counted = np.cumsum(turns & is_equal)
     before = np.maximum.accumulate(np.where(is_equal, 0, counted))
-    return bool((counted - before).max(initial=0) >= FEWEST_COUNTED)
+    return bool((counted - before).max(initial=0) >= FEWEST_COUNTED) and not _ticks_coarsely(steps_ns)
+
+
+def _ticks_coarsely(steps_ns: Int64Array) -> bool:
+    """Whether all steps are whole ticks, each longer than a turn."""
+    taken_ns = steps_ns[steps_ns > QUICKEST_TURN_NS]
+    if len(taken_ns) < np.count_nonzero(steps_ns > 0) or not len(taken_ns):
+        return False
+    over_ns = taken_ns % taken_ns.min()
+    return bool((np.minimum(over_ns, taken_ns.min() - over_ns) <= QUICKEST_TURN_NS).all())
 
 
 def _has_syn_behind_acks(vantage: Vantage, direction: Direction) -> bool:
