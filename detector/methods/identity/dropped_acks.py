@@ -10,12 +10,13 @@ acknowledgements lacks those of the far host, too, unless it was made to drop on
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 import numpy as np
 from msgspec import Struct
 
+from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.verdicts import FloatArray
 
@@ -26,10 +27,11 @@ PRIOR_SEGMENTS, PRIOR_LOST = 20.0, 1.0
 #: known; on one path in twenty something thins them in one direction (RFC 3449, 5.2.2, on links of unequal rates).
 #: Orders of magnitude.
 DROPS_ACKS, DROPS_OWN_ACKS, PATH_THINS = 0.1, 0.0002, 0.05
-#: Shares that such a capture, or such a middlebox, drops: one in ten to all.
+#: Shares that such a capture, or such a middlebox, drops: one in ten to all. Of a capture the share that the places
+#: show is one more, as likely as each of these: many places tell shares apart that lie between two of them.
 _DROPPED = np.array([0.1, 0.2, 0.33, 0.5, 0.67, 0.8, 0.9, 0.97, 0.999])
-#: What an ordinary path loses.
-PATH_LOSS = 0.02
+#: What ordinary paths lose: hardly anything, or as much as radio links and queues do.
+PATH_LOSSES = (0.001, 0.02)
 #: How densely stacks acknowledge, and how often they do so: in a dialogue most send acknowledgements either all at once
 #: or all with the answer (a third each), in a transfer anything between.
 _DENSITIES = np.array([0.005, 0.02, *np.linspace(0.1, 0.9, 9), 0.98, 0.995])
@@ -44,6 +46,9 @@ class PlaceCounts(Struct, frozen=True):
     emitted_only: int
     arrived_only: int
     neither: int
+
+
+_NO_PLACES = PlaceCounts(0, 0, 0, 0)
 
 
 def probable_loss(missed_share: float, segments: int) -> float:
@@ -74,17 +79,18 @@ def one_receiver_nats(
 
 
 def _one_receiver_nats(counts: dict[Direction, PlaceCounts], client_loss: float, server_loss: float) -> float:
+    client, server = (
+        (loss, *_dropped(counts, own)) for loss, own in zip((client_loss, server_loss), DIRECTIONS, strict=True)
+    )
     tables = {
-        direction: _one_receiver(
-            count, *((client_loss, server_loss) if direction is Direction.UP else (server_loss, client_loss))
-        )
+        direction: _one_receiver(count, *((client, server) if direction is Direction.UP else (server, client)))
         for direction, count in counts.items()
     }
     two = sum(_two_stacks(count) for count in counts.values())
     # Axes: what the emitter's capture drops of its own, what the arriver's drops; 0 is an ordinary capture.
-    up, down = (tables.get(d, np.zeros((len(_DROPPED) + 1,) * 2)) for d in Direction)
-    levels = np.arange(len(_DROPPED) + 1)
-    share = np.full(len(_DROPPED), 1.0 / len(_DROPPED))
+    up, down = (tables.get(d, np.zeros((len(client),) * 2)) for d in Direction)
+    levels = np.arange(len(client))
+    share = np.full(len(client) - 1, 1.0 / (len(client) - 1))
     terms: list[FloatArray] = []
     for client_own, client_far, client_prior in _captures(levels, share):
         for server_own, server_far, server_prior in _captures(levels, share):
@@ -103,12 +109,21 @@ def _captures(levels: Int64Array, share: FloatArray) -> list[tuple[Int64Array, I
     ]
 
 
-def _one_receiver(count: PlaceCounts, emitter_loss: float, arriver_loss: float) -> FloatArray:
+def _dropped(counts: Mapping[Direction, PlaceCounts], own: Direction) -> tuple[float, ...]:
+    """Shares that a capture may drop whose host acknowledges in the direction `own`, the one last that it shows."""
+    its, others = counts.get(own, _NO_PLACES), counts.get(own.reverse, _NO_PLACES)
+    lacked = its.arrived_only + others.emitted_only
+    shown = (lacked + 1) / (lacked + its.both + others.both + 2)
+    return (*_DROPPED.tolist(), shown)
+
+
+def _one_receiver(count: PlaceCounts, emitter: Sequence[float], arriver: Sequence[float]) -> FloatArray:
     """Log likelihoods by what the emitter's and the arriver's capture drop, averaged over density and the path."""
-    own = np.array([emitter_loss, *_DROPPED])[:, None, None, None]
-    far = np.array([arriver_loss, *_DROPPED])[None, :, None, None]
-    path = np.array([PATH_LOSS, *_DROPPED])[None, None, :, None]
-    path_prior = np.array([1.0 - PATH_THINS, *(PATH_THINS / len(_DROPPED) for _ in _DROPPED)])[None, None, :, None]
+    own = np.array(emitter)[:, None, None, None]
+    far = np.array(arriver)[None, :, None, None]
+    path = np.array([*PATH_LOSSES, *_DROPPED])[None, None, :, None]
+    ordinary, thinning = ((1.0 - PATH_THINS) / len(PATH_LOSSES),), (PATH_THINS / len(_DROPPED),)
+    path_prior = np.array(ordinary * len(PATH_LOSSES) + thinning * len(_DROPPED))[None, None, :, None]
     density = _DENSITIES[None, None, None, :]
     arrives = (1.0 - far) * (1.0 - path)
     logs = (

@@ -34,7 +34,9 @@ def found_in(run_id: str, at_server: Change) -> list[Outcome]:
     return [alone(METHOD, Observation(pair)).outcome for pair in made]
 
 
-@pytest.mark.parametrize("run_id", ["reg_dl_reno_loss1", "reg_dl_cdma1x", "reg_dl_par20", "reg_dl_eth_off"])
+@pytest.mark.parametrize(
+    "run_id", ["reg_dl_reno_loss1", "reg_dl_cdma1x", "reg_dl_par20", "reg_dl_eth_off", "reg_dl_quickack"]
+)
 def test_no_regular_connection_is_accused(run_id):
     outcomes = found_in(run_id, in_sequence(modulated_timestamps, scrambled_ip_id))
     assert outcomes
