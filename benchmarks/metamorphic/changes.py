@@ -93,6 +93,11 @@ def _steps(chance: random.Random) -> list[tuple[float, float]]:
     return [(round(chance.random(), 3), size(chance)) for _ in range(chance.choice((1, 1, 2, 3)))]
 
 
+def _forwarded(chance: random.Random) -> Parameters:
+    """How long a device keeps a packet."""
+    return {"after_ns": round(_log_uniform(1_000, 300_000)(chance))}
+
+
 def _strip_on_the_way(pair: LabelledPair, _place: str, _parameters: Parameters) -> LabelledPair:
     for side in SIDES:
         records = pair.records[side]
@@ -306,8 +311,7 @@ CHANGES: Sequence[Change] = (
         at_one_side(lambda r, _, p, __: losses.later_part_first(r, p["at"])),
     ),
     Change(
-        "two interfaces", "every packet at two interfaces of a router", _ANY_SIDE,
-        lambda chance: {"after_ns": round(_log_uniform(1_000, 300_000)(chance))},
+        "two interfaces", "every packet at two interfaces of a router", _ANY_SIDE, _forwarded,
         at_one_side(lambda r, _, p, __: rewriting.on_both_interfaces(r, p["after_ns"])),
     ),
     Change(
