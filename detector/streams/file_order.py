@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from detector.streams.curves import is_clock_set_back, without_backward_steps
+from detector.streams.curves import DOUBTED_STEP_NS, is_clock_set_back, without_backward_steps
+from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Int64Array, PacketColumns, TcpFlag
 
@@ -26,12 +27,14 @@ class InTime(Struct, frozen=True):
 
 
 def in_time(recorded: PacketColumns) -> InTime:
-    """Packets whose times fall back, in the order of time.
+    """Packets in the order of time, where their times fall back.
 
     A capture is written in order, so that times fall back where its clock was set. A file that holds one direction
     behind the other (a tap's two files, one appended to the other), or what was captured first behind what followed,
     falls back as well, and its times are right.
     """
+    if not _core.clock_falls(recorded, DOUBTED_STEP_NS):
+        return InTime(recorded)
     order = np.argsort(recorded.time_ns, kind="stable")
     if _stand_apart(recorded, order) or _runs_back(recorded) > _runs_back(recorded, order):
         return InTime(PacketColumns(**{name: getattr(recorded, name)[order] for name in PacketColumns.COLUMNS}), order)
