@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +22,7 @@ from detector.shown.provenance import capture_summary
 from detector.verdict.judging import judge_pair, judge_pairs
 from detector.verdict.loading_order import LoadingOrder, loading_order
 from detector.verdict.parts import by_parts
-from detector.verdict.together import judge_together, loaded_together
+from detector.verdict.together import Loader, judge_together
 from pepscope.captures.capture import Capture
 from pepscope.captures.files.digest import FileDigest
 from pepscope.captures.provenance import Tool
@@ -111,20 +112,19 @@ def _judge_all(
     """What was judged, and its members, in the order of the matches; and how many bytes of temporary files other
     processes read for it."""
     absence = Absence(captures, paired, options, _is_split) if paired.has_both else None
-    rivals = RivalJudge(paired, judge_pairs)
+    loader, rivals = Loader(captures[0].path, paired, absence), RivalJudge(paired, judge_pairs)
 
     def bytes_read() -> int:
         return sum(capture.temporary_bytes[1] for capture in captures)
 
     def judged(numbers: Sequence[int]) -> JudgedPart:
         part, before = JudgedPart(), bytes_read()
-        for together in loaded_together(captures[0].path, paired, absence, numbers, order.packets_together):
+        for together in chain.from_iterable(map(loader.load, loader.batches(numbers, order.packets_together))):
             table, rows, are_doubtful = judge_together(together, rivals)
-            places = numbers[len(part.pairs) : len(part.pairs) + len(together)]
             if naming is not None:
-                naming.add(together, table, rows, places)
+                naming.add(together, table, rows)
             members = Members.of(together.pairs, are_doubtful, together.sides)
-            part.add(places, table, rows, members)
+            part.add(together.numbers, table, rows, members)
         part.bytes_read = bytes_read() - before
         return part
 

@@ -100,14 +100,7 @@ class PairedCaptures:
     def with_sides(self, matches: Sequence[Match]) -> tuple[Sequence[Pair], Sides]:
         """The same with both sides of those that have two."""
         first, second = self._first, self._second
-        plain = [
-            place
-            for place, match in enumerate(matches)
-            if match.first is not None
-            and match.second is not None
-            and not match.sides_swapped
-            and match.ground is not Ground.ENCRYPTED
-        ]
+        plain = [place for place, match in enumerate(matches) if match.is_plain]
         if len(plain) < 2 or not isinstance(first, Capture) or not isinstance(second, Capture):
             pairs = [self.pair(match) for match in matches]
             return pairs, Sides.of(pairs)

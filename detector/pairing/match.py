@@ -49,6 +49,16 @@ class Match(Struct, frozen=True):
     margin: float = math.inf
     rivals: tuple[Match, ...] = ()
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether both captures hold it in TCP, and show by themselves which end is which."""
+        return (
+            self.first is not None
+            and self.second is not None
+            and not self.sides_swapped
+            and self.ground is not Ground.ENCRYPTED
+        )
+
 
 class Candidate(Struct, frozen=True):
     """Two connections that may be one, and the log-likelihood ratio (nats) of the evidence for it against chance."""

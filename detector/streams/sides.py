@@ -61,6 +61,15 @@ class Sides(Struct, frozen=True, dict=True):
             vars(some)["_aligned"] = tuple([aligned.at(places) for aligned in self._aligned])
         return some
 
+    def alone(self, rows: Int64Array) -> Sides:
+        """Those of the pairs in some of `rows`, as if there were no other pairs."""
+        if len(rows) == len(self):
+            return self
+        some = self.at(rows)
+        alone = Sides(np.arange(len(rows)), some.pairs, some.clients, some.servers)
+        vars(alone).update(vars(some))
+        return alone
+
     def __len__(self) -> int:
         return len(self.rows)
 

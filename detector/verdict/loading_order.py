@@ -50,7 +50,7 @@ def loading_order(
     if not partitioned:
         together = _packets_together(jobs, work_bytes)
         fewest = _fewest_places(captures, matches, together)
-        return LoadingOrder(_rivals_first(matches), None, jobs, together, fewest)
+        return LoadingOrder(_alike_together(matches), None, jobs, together, fewest)
     jobs = _jobs([captures[place] for place in partitioned], jobs, work_bytes)
     fewest = min(captures[place].partition_count for place in partitioned)
     sources = {place: _Source.of(captures[place], fewest, jobs) for place in partitioned}
@@ -74,12 +74,12 @@ def loading_order(
     return LoadingOrder(places, stretches, jobs, _packets_together(jobs, work_bytes), 1)
 
 
-def _rivals_first(matches: Sequence[Match]) -> Sequence[int]:
+def _alike_together(matches: Sequence[Match]) -> Sequence[int]:
     """The places of all matches, first of those with rivals: these are judged several times, a few at a time, and are
-    often rivals of each other."""
-    if not any(match.rivals for match in matches):
+    often rivals of each other. Then come those that are judged as objects, and all that are judged as columns."""
+    if not any(match.rivals or not match.is_plain for match in matches):
         return range(len(matches))
-    return sorted(range(len(matches)), key=lambda place: not matches[place].rivals)
+    return sorted(range(len(matches)), key=lambda place: (not matches[place].rivals, matches[place].is_plain))
 
 
 def _packets_together(jobs: int, work_bytes: int | None) -> int:

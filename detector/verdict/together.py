@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -16,7 +16,7 @@ from detector.pairing.match import Match
 from detector.pairing.rivals import RivalJudge
 from detector.streams.loaded import LoadedPairs
 from detector.streams.sides import Sides
-from detector.vantage.one_place import may_be_one_place, one_place
+from detector.vantage.one_place import OnePlace, may_be_one_place, one_place
 from detector.verdict.judging import judge_columns
 from detector.verdict.mispairing import is_doubtful
 from pepscope.captures.packets import Int64Array
@@ -30,9 +30,10 @@ PACKETS_TOGETHER = 1 << 16
 
 
 class LoadedTogether(Struct, frozen=True):
-    """Connections that were loaded together: their pairs with packets, both sides of these, and as methods are given
-    them."""
+    """Connections that were loaded together, by their `numbers` among all matches: their pairs with packets, both sides
+    of these, and as methods are given them."""
 
+    numbers: Sequence[int]
     matches: Sequence[Match]
     pairs: Sequence[Pair]
     observations: Sequence[Observation]
@@ -58,63 +59,92 @@ class LoadedTogether(Struct, frozen=True):
         )
 
 
-def loaded_together(
-    first_path: str,
-    paired: PairedCaptures,
-    absence: Absence | None,
-    numbers: Sequence[int],
-    packets_together: int = PACKETS_TOGETHER,
-) -> Iterator[LoadedTogether]:
-    """The connections to judge together, so many at a time that their packets take little memory: those of the last one
-    aside, fewer than `packets_together`."""
-    for matches in _batches(paired, [paired.matches[number] for number in numbers], packets_together):
-        pairs, sides = paired.with_sides(matches)
-        may_be_one = np.zeros(len(pairs), np.bool_)
-        may_be_one[sides.rows] = may_be_one_place(sides)
-        observations: Sequence[Observation]
-        if isinstance(pairs, LoadedPairs) and not may_be_one.any():
-            observations = LoadedObservations(pairs)
-        else:
-            observations = [
-                _observation(first_path, paired, match, pair, absence, may_be_one=may)
-                for match, pair, may in zip(matches, pairs, may_be_one.tolist(), strict=True)
-            ]
-        yield LoadedTogether(matches, pairs, observations, sides)
+class Loader(Struct, frozen=True):
+    """Loads the connections of two captures to judge them. `absence` says what is known of those that one capture
+    lacks; None where that does not matter."""
+
+    first_path: str
+    paired: PairedCaptures
+    absence: Absence | None = None
+
+    def batches(self, numbers: Sequence[int], packets_together: int = PACKETS_TOGETHER) -> Iterator[Sequence[int]]:
+        """The connections in their order, so many at a time that their packets take little memory: those of the last
+        one aside, fewer than `packets_together`."""
+        begin, before, total = 0, 0, 0
+        matches = [self.paired.matches[number] for number in numbers]
+        for place, count in enumerate(self.paired.packet_counts(matches).tolist()):
+            total += count
+            if total - before >= packets_together:
+                yield numbers[begin : place + 1]
+                begin, before = place + 1, total
+        if begin < len(numbers):
+            yield numbers[begin:]
+
+    def load(self, numbers: Sequence[int]) -> Iterator[LoadedTogether]:
+        """Load some connections: those that can be judged as columns, and apart from these the others, as objects."""
+        matches = self.paired.matches
+        plain = {number for number in numbers if matches[number].is_plain and not matches[number].rivals}
+        if len(plain) > 1:
+            yield from self._load_plain([number for number in numbers if number in plain])
+            numbers = [number for number in numbers if number not in plain]
+        if numbers:
+            chosen = [matches[number] for number in numbers]
+            pairs, sides = self.paired.with_sides(chosen)
+            places = _places(pairs, sides)
+            yield LoadedTogether(numbers, chosen, pairs, self._observations(chosen, pairs, places), sides)
+
+    def _load_plain(self, numbers: Sequence[int]) -> Iterator[LoadedTogether]:
+        """Those of which each capture holds a side: apart from others where both were taken at one place."""
+        pairs, sides = self.paired.with_sides([self.paired.matches[number] for number in numbers])
+        places = _places(pairs, sides)
+        at_one_place = np.array([*places], np.int64)
+        for rows in (np.delete(np.arange(len(numbers)), at_one_place), at_one_place):
+            if not len(rows):
+                continue
+            some, chosen = sides.alone(rows), [numbers[row] for row in rows.tolist()]
+            matches = [self.paired.matches[number] for number in chosen]
+            if isinstance(some.pairs, LoadedPairs) and rows is not at_one_place:
+                yield LoadedTogether(chosen, matches, some.pairs, LoadedObservations(some.pairs), some)
+                continue
+            seen_at = dict(enumerate(places.get(row) for row in rows.tolist()))
+            observations = self._observations(matches, some.pairs, seen_at)
+            yield LoadedTogether(chosen, matches, some.pairs, observations, some)
+
+    def _observations(
+        self, matches: Sequence[Match], pairs: Sequence[Pair], places: Mapping[int, OnePlace | None]
+    ) -> list[Observation]:
+        return [
+            self._observation(match, pair, places.get(row))
+            for row, (match, pair) in enumerate(zip(matches, pairs, strict=True))
+        ]
+
+    def _observation(self, match: Match, pair: Pair, place: OnePlace | None) -> Observation:
+        """The pair with the information of both captures; of captures taken at one place the one that holds more."""
+        if self.absence is not None and len(pair.vantages) == 1 and pair.datagram_leg is None:
+            candidates = self.paired.encrypted_candidates(match)
+            return Observation(pair, absent=self.absence.of(match, pair), candidates=candidates)
+        if place is None:
+            return Observation(pair)
+        richer = max(pair.vantages, key=_held).capture
+        alone = replace(match, second=None) if richer == self.first_path else replace(match, first=None)
+        return Observation(self.paired.pair(replace(alone, sides_swapped=False)), place=place)
 
 
-def _batches(paired: PairedCaptures, matches: Sequence[Match], packets_together: int) -> Iterator[Sequence[Match]]:
-    """The matches in their order, a few at a time: as many as it takes for `packets_together` packets."""
-    begin, before, total = 0, 0, 0
-    for place, count in enumerate(paired.packet_counts(matches).tolist()):
-        total += count
-        if total - before >= packets_together:
-            yield matches[begin : place + 1]
-            begin, before = place + 1, total
-    if begin < len(matches):
-        yield matches[begin:]
-
-
-def _observation(
-    first_path: str, paired: PairedCaptures, match: Match, pair: Pair, absence: Absence | None, *, may_be_one: bool
-) -> Observation:
-    """The pair with the information of both captures; of captures taken at one place the one that holds more."""
-    if absence is not None and len(pair.vantages) == 1 and pair.datagram_leg is None:
-        return Observation(pair, absent=absence.of(match, pair), candidates=paired.encrypted_candidates(match))
-    place = one_place(pair) if may_be_one and not pair.encrypted else None
-    if place is None:
-        return Observation(pair)
-    richer = max(pair.vantages, key=_held).capture
-    alone = replace(match, second=None) if richer == first_path else replace(match, first=None)
-    return Observation(paired.pair(replace(alone, sides_swapped=False)), place=place)
+def _places(pairs: Sequence[Pair], sides: Sides) -> dict[int, OnePlace]:
+    """Which pairs were captured at one place, by their places among these."""
+    asked = sides.rows[may_be_one_place(sides)].tolist()
+    found = ((row, one_place(pairs[row])) for row in asked if not pairs[row].encrypted)
+    return {row: place for row, place in found if place is not None}
 
 
 def judge_together(together: LoadedTogether, rivals: RivalJudge) -> tuple[PairTable, Int64Array, BoolArray]:
     """Judge connections, those without rivals at once: a table of verdicts, where each connection's stands in it, and
     whether the captures may show two transfers."""
-    pairs, observations, rivalled = together.pairs, together.observations, together.rivalled
+    pairs, observations = together.pairs, together.observations
     table, rows, doubtful = PairTable(), np.zeros(len(together), np.int64), np.zeros(len(together), np.bool_)
+    rivalled = [] if isinstance(observations, LoadedObservations) else together.rivalled
     alone = np.delete(np.arange(len(together)), rivalled)
-    if isinstance(observations, LoadedObservations) and not rivalled:
+    if isinstance(observations, LoadedObservations):
         judged = judge_columns(observations, pairs, (), together.sides)
     else:
         seen = [observations[row] for row in alone.tolist()]

@@ -63,14 +63,18 @@ class OfTwoCaptures:
     def observed(self, places: Sequence[int]) -> Iterator[Sequence[Observed]]:
         """Load connections from both captures, and relate their clocks together when the first is asked for."""
         from detector.method import Context, Observation
-        from detector.verdict.together import loaded_together
+        from detector.verdict.together import Loader
 
-        for together in loaded_together(self._captures[0].path, self._paired, None, places):
-            context = Context(together.observations)
-            yield [
-                Observed(examined, Observation(pair, place=examined.place), partial(_clock, context, row))
-                for row, (examined, pair) in enumerate(zip(together.observations, together.pairs, strict=True))
-            ]
+        loader = Loader(self._captures[0].path, self._paired)
+        for batch in loader.batches(places):
+            loaded = dict[int, Observed]()
+            for together in loader.load(batch):
+                context = Context(together.observations)
+                examined = zip(together.numbers, together.observations, together.pairs, strict=True)
+                for row, (number, seen, pair) in enumerate(examined):
+                    clock = partial(_clock, context, row)
+                    loaded[number] = Observed(seen, Observation(pair, place=seen.place), clock)
+            yield [loaded[number] for number in batch]
 
     def number(self, place: int, capture: str) -> int:
         """The number of a connection in this capture, which holds it."""

@@ -39,15 +39,15 @@ class NamedWhileJudging:
         self._count = count
         self._judged = [0] * (_LAST + 1)
 
-    def add(self, together: LoadedTogether, table: PairTable, rows: Int64Array, places: Sequence[int]) -> None:
+    def add(self, together: LoadedTogether, table: PairTable, rows: Int64Array) -> None:
         """Give connections that were judged just now their packets, in a table where they stand in `rows`.
 
-        `places` are theirs among all connections. Processes that judge know nothing of each other: of the verdict that
-        most connections have, only the first ones may be among those asked for.
+        Processes that judge know nothing of each other: of the verdict that most connections have, only the first ones
+        may be among those asked for.
         """
         if not self._connections:
             return
-        chosen = self._chosen(table, rows, places)
+        chosen = self._chosen(table, rows, together.numbers)
         told = table.unworded_evidence(rows[chosen], READ_FIGURES)
         asked: list[tuple[int, Asked]] = []
         for number, row, evidence in zip(chosen, rows[chosen].tolist(), told, strict=True):
