@@ -19,6 +19,7 @@ from pepscope.results.encoding.templates import VALUE, Column, Layout, Octets, T
 from pepscope.results.evidence.columns import Int64Array
 from pepscope.results.evidence.named import PairPackets
 from pepscope.results.evidence.reading import EvidenceReader
+from pepscope.results.evidence.recent import RecentBlocks
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED, OWN, UNKNOWN_TIME
 from pepscope.results.pairs.stretch import NO_STRETCH, STRETCH
@@ -190,7 +191,7 @@ class PairTexts:
         self._pieces = PieceTexts(layout, level + 2)
         self._packets = PacketTexts(layout, level + 2)
         self._heads: dict[Shape, Template] = {}
-        self._made: dict[int, tuple[memoryview, list[int]]] = {}
+        self._recent = RecentBlocks[tuple[memoryview, list[int]]]()
         within, inside = layout.line(level + 1), layout.line(level + 2)
         self._closing = layout.line(level) + b"}"
         name = b"," + within + b'"evidence"' + layout.after_name
@@ -218,14 +219,14 @@ class PairTexts:
     def _text(self, row: int) -> Octets:
         evidence = self._table.columns.evidence
         block = evidence.block_of(row)
-        if block not in self._made:
-            while len(self._made) >= _KEPT:
-                del self._made[next(iter(self._made))]
-            text, ends = self._of_block(block)
-            self._made[block] = text, [0, *ends.tolist()]
-        text, places = self._made[block]
+        text, places = self._recent.of(block, evidence.connections(block), self._begun)
         place = row - evidence.begin(block)
         return text[places[place] : places[place + 1]]
+
+    def _begun(self, block: int) -> tuple[memoryview, list[int]]:
+        """The pairs of a block one after the other, and where the text of each begins."""
+        text, ends = self._of_block(block)
+        return text, [0, *ends.tolist()]
 
     def _of_block(self, block: int) -> tuple[memoryview, Int64Array]:
         """The pairs whose evidence is packed together, one after the other, and where the text of each ends."""
@@ -273,10 +274,6 @@ class PairTexts:
             head = Template(document, self._layout, self._level, end=self._closing)
             self._heads[shape] = Template.of_text(self._before + head.pieces[0], *head.pieces[1:])
         return self._heads[shape]
-
-
-#: Blocks of pairs whose text stays made: as many as of evidence stay unpacked.
-_KEPT = 2
 
 
 def _places_of_rows(rows: Sequence[int]) -> Int64Array:

@@ -20,6 +20,7 @@ from pepscope.results.evidence.columns import EvidenceColumns, Form, Int64Array,
 from pepscope.results.evidence.growing import BytesColumn
 from pepscope.results.evidence.packing import Kept, KeptColumn, packed, unpacked
 from pepscope.results.evidence.pieces import Pieces
+from pepscope.results.evidence.recent import RecentBlocks
 from pepscope.results.verdicts import Evidence
 
 #: Sentences without a figure that are held once; beyond so many different ones each is packed with its connection.
@@ -28,10 +29,6 @@ _MOST_SENTENCES = 4096
 #: Connections that are added one by one and packed together: what they have in common is held once, and reading one of
 #: them unpacks no more than so many.
 _PACKED_TOGETHER = 32
-
-#: Blocks that stay unpacked: connections that were judged one by one stand behind those judged together, so that
-#: reading by place goes through two blocks at a time.
-_UNPACKED = 2
 
 
 class Part(NamedTuple):
@@ -81,7 +78,7 @@ class EvidenceTable:
         self._packed = BytesColumn()  # what is kept of connections that were added together
         self._numbers: dict[int, Sequence[Kept]] = {}  # blocks of numbers alone, which are not packed
         self._packed_until = array("q")  # the row after the last one of each of these
-        self._unpacked: dict[int, _Unpacked] = {}  # the blocks that were asked for last
+        self._unpacked = RecentBlocks[_Unpacked]()
         #: The block that was added last as it was: what was judged together is read before more is added.
         self._as_added: tuple[int, Sequence[Kept]] | None = None
 
@@ -225,6 +222,10 @@ class EvidenceTable:
         """The row of the first connection of a block."""
         return self._packed_until[block - 1] if block else 0
 
+    def connections(self, block: int) -> int:
+        """How many connections were packed together in a block."""
+        return self._packed_until[block] - self.begin(block)
+
     def parts(self, block: int, *, as_arrays: bool = False) -> tuple[Int64Array, list[Part]]:
         """Where the pieces on each connection of a block begin, the first at 0, and where the last ones end; and the
         pieces, form by form. Columns may be arrays where they are asked for so: NaN is a figure that is not known."""
@@ -276,11 +277,10 @@ class EvidenceTable:
     def _unpacked_with(self, row: int) -> _Unpacked:
         """What was packed together with what was found on a connection."""
         block = bisect_right(self._packed_until, row)
-        if block not in self._unpacked:
-            while len(self._unpacked) >= _UNPACKED:
-                del self._unpacked[next(iter(self._unpacked))]
-            self._unpacked[block] = _Unpacked.of(self._ends[self.begin(block)], self._content(block))
-        return self._unpacked[block]
+        return self._unpacked.of(block, self.connections(block), self._unpack)
+
+    def _unpack(self, block: int) -> _Unpacked:
+        return _Unpacked.of(self._ends[self.begin(block)], self._content(block))
 
     def _content(self, block: int) -> Sequence[Kept]:
         """What was packed together, of which no part is empty."""
