@@ -57,6 +57,7 @@ __all__ = [
     "compare_payloads",
     "compared_segments",
     "connection_exchanges",
+    "contradicting_times",
     "copy_with_comments",
     "data_ranges",
     "data_rows",
@@ -817,6 +818,15 @@ def longest_pause_ns(time_ns: npt.NDArray[np.int64], start_ns: float, end_ns: fl
 def timestamp_steps(packets: Sequence[PacketColumns], most: int) -> npt.NDArray[np.int64]:
     """Steps between the first `most` timestamps of connections (columns): how many, how many of no time, and the least
     forward (ns; -2**63 without any)."""
+
+def contradicting_times(
+    packets: Sequence[PacketColumns], most: int, quickest_ns: int, least_ns: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """What of the times of connections (columns) contradicts itself: steps between the first `most`, 0 where they are
+    not all equal; the most turns in a row of these without more than `quickest_ns` between, 0 where the clock ticks
+    coarsely; acknowledgements that come more than `least_ns` before what they acknowledge, and all that were compared
+    (rows: up and down, by turns, what comes before the SYN, what acknowledges the SYN alone, what acknowledges bytes).
+    """
 
 @final
 class WindowCourse:

@@ -16,10 +16,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from detector.pair import Pair, Vantage
-from detector.streams.curves import DOUBTED_STEP_NS, NEVER, acknowledgements, first_arrivals
+from detector.pair import Pair
+from detector.streams.curves import DOUBTED_STEP_NS
+from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
-from pepscope.captures.packets import Direction, Int64Array, TcpFlag
+from pepscope.captures.packets import PacketColumns
 from pepscope.results.evidence.columns import BoolArray
 
 #: So many packets show whether they are counted.
@@ -39,18 +40,17 @@ IMPOSSIBLE_SHARE = 0.25
 
 
 def are_untimed(pairs: Sequence[Pair]) -> BoolArray:
-    """Of which pairs a capture counts its packets in place of times, or contradicts itself or the other; one by one."""
-    untimed = [any(map(_is_untimed, pair.vantages)) or _took_less_than_no_time(pair) for pair in pairs]
-    return np.array(untimed, np.bool_)
+    """Of which pairs a capture counts its packets in place of times, or contradicts itself or the other."""
+    first, last = ([pair.vantages[side].packets for pair in pairs] for side in (0, -1))
+    return _tell_nothing(first) | _tell_nothing(last) | np.array([*map(_took_less_than_no_time, pairs)], np.bool_)
 
 
-def _is_untimed(vantage: Vantage) -> bool:
-    return (
-        _is_counted(vantage)
-        or _stands_still(vantage)
-        or any(_has_syn_behind_acks(vantage, direction) for direction in DIRECTIONS)
-        or any(_has_bytes_behind_acks(vantage, direction) for direction in DIRECTIONS)
+def _tell_nothing(packets: Sequence[PacketColumns]) -> BoolArray:
+    even_steps, standing_turns, early, compared = _core.contradicting_times(
+        packets, COUNTED_PACKETS, QUICKEST_TURN_NS, DOUBTED_STEP_NS
     )
+    contradict: BoolArray = np.logical_or.reduce(early > IMPOSSIBLE_SHARE * compared)
+    return contradict | (even_steps >= FEWEST_COUNTED) | (standing_turns >= FEWEST_COUNTED)
 
 
 def _took_less_than_no_time(pair: Pair) -> bool:
@@ -66,57 +66,3 @@ def _took_less_than_no_time(pair: Pair) -> bool:
             return False
     whole_ns, beyond_ns = (side.connection.handshake_syn_ack_ns for side in (client, server))
     return whole_ns is not None and beyond_ns is not None and beyond_ns - whole_ns > DOUBTED_STEP_NS
-
-
-def _is_counted(vantage: Vantage) -> bool:
-    steps_ns = np.diff(vantage.packets.time_ns[:COUNTED_PACKETS])
-    return len(steps_ns) >= FEWEST_COUNTED and bool(np.ptp(steps_ns) == 0)
-
-
-def _stands_still(vantage: Vantage) -> bool:
-    """Whether packets of many turns (one direction, then the other) have one time or small equal steps between, while
-    the clock ticks more finely elsewhere."""
-    packets = vantage.packets
-    steps_ns = np.diff(packets.time_ns[:COUNTED_PACKETS])
-    turns = np.diff(packets.direction[:COUNTED_PACKETS]) != 0
-    is_equal = np.abs(steps_ns) <= QUICKEST_TURN_NS
-    is_equal[1:] &= steps_ns[1:] == steps_ns[:-1]
-    counted = np.cumsum(turns & is_equal)
-    before = np.maximum.accumulate(np.where(is_equal, 0, counted))
-    return bool((counted - before).max(initial=0) >= FEWEST_COUNTED) and not _ticks_coarsely(steps_ns)
-
-
-def _ticks_coarsely(steps_ns: Int64Array) -> bool:
-    """Whether all steps are whole ticks, each longer than a turn."""
-    taken_ns = steps_ns[steps_ns > QUICKEST_TURN_NS]
-    if len(taken_ns) < np.count_nonzero(steps_ns > 0) or not len(taken_ns):
-        return False
-    over_ns = taken_ns % taken_ns.min()
-    return bool((np.minimum(over_ns, taken_ns.min() - over_ns) <= QUICKEST_TURN_NS).all())
-
-
-def _has_syn_behind_acks(vantage: Vantage, direction: Direction) -> bool:
-    """Whether acknowledgements of `direction`, or those that acknowledge its SYN alone, come before the SYN, as the
-    capture holds both: of a sender without data nothing else stands before them, and of two clocks that differ by less
-    than data take to be acknowledged nothing else shows it."""
-    packets = vantage.packets
-    is_syn, is_ack = ((packets.flags & np.uint16(flag)) > 0 for flag in (TcpFlag.SYN, TcpFlag.ACK))
-    syn_ns = packets.time_ns[is_syn & (packets.direction == direction)]
-    is_ack &= packets.direction == direction.reverse
-    if not len(syn_ns) or not is_ack.any():
-        return False
-    is_early = syn_ns.min() - packets.time_ns[is_ack] > DOUBTED_STEP_NS
-    return _are_many(is_early) or _are_many(is_early[packets.acknowledgement_offset[is_ack] == 0])
-
-
-def _has_bytes_behind_acks(vantage: Vantage, direction: Direction) -> bool:
-    """Whether acknowledgements of the bytes of `direction` come before these bytes, as the capture holds both."""
-    acks = vantage.derived(acknowledgements, direction)
-    captured_ns = vantage.derived(first_arrivals, direction).at(acks.value - 1)
-    is_held = captured_ns != NEVER
-    return _are_many(captured_ns[is_held] - acks.time_ns[is_held] > DOUBTED_STEP_NS)
-
-
-def _are_many(early: BoolArray) -> bool:
-    """Whether more acknowledgements are early than losses and cards explain."""
-    return bool(np.count_nonzero(early) > IMPOSSIBLE_SHARE * len(early))

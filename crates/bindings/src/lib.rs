@@ -56,7 +56,7 @@ mod _core {
     #[pymodule_export]
     use crate::flows::staircases::{acknowledgement_steps, data_ranges, first_arrivals};
     #[pymodule_export]
-    use crate::flows::timestamps::{clock_falls, longest_pause_ns, timestamp_steps};
+    use crate::flows::timestamps::{clock_falls, contradicting_times, longest_pause_ns, timestamp_steps};
     #[pymodule_export]
     use crate::packed_columns::{packed_columns, unpacked_columns};
     #[pymodule_export]

@@ -25,6 +25,18 @@ impl TimestampSteps {
     }
 }
 
+/// How many steps there are between successive timestamps, if all have one length; 0 where they differ.
+pub fn even_steps(time_ns: &[i64]) -> usize {
+    let mut steps = time_ns.iter().zip(time_ns.iter().skip(1)).map(|(before, after)| after.wrapping_sub(*before));
+    let count = steps.len();
+    let Some(first_ns) = steps.next() else { return 0 };
+    if steps.all(|step_ns| step_ns == first_ns) {
+        count
+    } else {
+        0
+    }
+}
+
 /// Places in capture order before which the clock fell by more than `least_ns`. One packet that stands too late in its
 /// file makes no fall: the next one is back where time had got to.
 pub fn falls(time_ns: &[i64], least_ns: i64) -> Vec<usize> {
@@ -58,6 +70,14 @@ mod tests {
         let found = TimestampSteps::of(&[5, 5, 25, 15, 20]);
         assert_eq!(found, TimestampSteps { count: 4, equal: 1, least_ns: Some(5) });
         assert_eq!(TimestampSteps::of(&[7]), TimestampSteps::default());
+    }
+
+    #[test]
+    fn even_steps_are_all_alike() {
+        assert_eq!(even_steps(&[3, 5, 7, 9]), 3);
+        assert_eq!(even_steps(&[7, 7, 7]), 2);
+        assert_eq!(even_steps(&[3, 5, 7, 10]), 0);
+        assert_eq!(even_steps(&[3]), 0);
     }
 
     #[test]

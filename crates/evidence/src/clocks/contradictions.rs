@@ -1,0 +1,96 @@
+//! Captures whose times contradict themselves: acknowledgements that stand before what they acknowledge.
+
+use crate::clocks::early_acks::EarlyCount;
+use crate::packets::{flag, Packets, DOWN, UP};
+
+impl Packets<'_> {
+    /// Packets with acknowledgements of `direction`, and how many of them come more than `least_ns` before its first
+    /// SYN: of all, and of those that acknowledge the SYN alone. None are compared without a SYN.
+    ///
+    /// Of a sender without data nothing else stands before them, and of two clocks that differ by less than data take to
+    /// be acknowledged nothing but the SYN's own acknowledgements shows it.
+    pub fn acks_before_syn(&self, direction: u8, least_ns: i64) -> [EarlyCount; 2] {
+        let answering = if direction == UP { DOWN } else { UP };
+        let rows = || self.direction.iter().zip(self.flags).zip(self.time_ns);
+        let mut syn_ns = i64::MAX;
+        for ((&own, &flags), &time_ns) in rows() {
+            let is_syn = (own == direction) & (flags & flag::SYN != 0);
+            syn_ns = syn_ns.min(if is_syn { time_ns } else { i64::MAX });
+        }
+        let [mut all, mut of_syn] = [EarlyCount::default(); 2];
+        if syn_ns == i64::MAX {
+            return [all, of_syn];
+        }
+        for (((&own, &flags), &time_ns), &acknowledged) in rows().zip(self.acknowledgement_offset) {
+            let is_ack = (own == answering) & (flags & flag::ACK != 0);
+            let is_early = is_ack & (syn_ns.wrapping_sub(time_ns) > least_ns);
+            let is_of_syn = acknowledged == 0;
+            all.compared += usize::from(is_ack);
+            all.early += usize::from(is_early);
+            of_syn.compared += usize::from(is_ack & is_of_syn);
+            of_syn.early += usize::from(is_early & is_of_syn);
+        }
+        [all, of_syn]
+    }
+
+    /// Acknowledgements of bytes of `direction` that the capture holds, and how many of them come more than `least_ns`
+    /// before these bytes.
+    pub fn acks_before_bytes(&self, direction: u8, least_ns: i64) -> EarlyCount {
+        let (arrived, acknowledged) = (self.first_arrivals(direction), self.acknowledgement_times(direction));
+        let steps = &acknowledged.steps;
+        let mut count = EarlyCount::default();
+        let mut behind = 0; // ranges that begin at or before the byte
+        for (&value, &time_ns) in steps.value.iter().zip(&steps.time_ns) {
+            let byte = value.wrapping_sub(1);
+            behind += arrived.start[behind..].iter().take_while(|&&start| start <= byte).count();
+            let Some(place) = behind.checked_sub(1) else { continue };
+            if byte < arrived.end[place] {
+                count.compared += 1;
+                count.early += usize::from(arrived.time_ns[place].wrapping_sub(time_ns) > least_ns);
+            }
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINES: Packets<'static> = Packets {
+        time_ns: &[90, 95, 10, 12, 50, 60],
+        direction: &[DOWN, DOWN, UP, UP, UP, DOWN],
+        sequence_offset: &[-1, 0, -1, 0, 0, 100],
+        acknowledgement_offset: &[0, 0, crate::packets::NO_ACKNOWLEDGEMENT, 0, 100, 0],
+        payload_bytes: &[0, 100, 0, 0, 0, 100],
+        window_bytes: &[0; 6],
+        flags: &[flag::SYN | flag::ACK, flag::ACK, flag::SYN, flag::ACK, flag::ACK, flag::ACK],
+        tsval: &[0; 6],
+        tsecr: &[0; 6],
+        ip_id: &[0; 6],
+        ttl: &[0; 6],
+        payload_hash: &[0; 6],
+        marks: &[0; 6],
+        round_trip_time_ns: &[0; 6],
+        staircases: None,
+    };
+
+    #[test]
+    fn only_acknowledgements_before_the_syn_of_the_other_side_are_early() {
+        let count = |early, compared| EarlyCount { early, compared };
+        assert_eq!(LINES.acks_before_syn(DOWN, 0), [count(2, 2), count(1, 1)]);
+        assert_eq!(LINES.acks_before_syn(DOWN, 40), [count(1, 2), count(1, 1)]);
+        assert_eq!(LINES.acks_before_syn(UP, 0), [count(0, 3), count(0, 3)]);
+        let flags = &[flag::ACK; 6];
+        assert_eq!(Packets { flags, ..LINES }.acks_before_syn(DOWN, 0), [EarlyCount::default(); 2]);
+    }
+
+    #[test]
+    fn only_acknowledgements_of_captured_bytes_are_compared() {
+        assert_eq!(LINES.acks_before_bytes(DOWN, 44), EarlyCount { early: 1, compared: 1 });
+        assert_eq!(LINES.acks_before_bytes(DOWN, 45), EarlyCount { early: 0, compared: 1 });
+        let beyond = &[0, 0, 0, 0, 250, 0];
+        let found = Packets { acknowledgement_offset: beyond, ..LINES }.acks_before_bytes(DOWN, 0);
+        assert_eq!(found, EarlyCount::default());
+    }
+}
