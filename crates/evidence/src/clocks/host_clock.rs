@@ -97,8 +97,12 @@ impl HostTicks {
         let mut window = vec![0.0; count];
         let mut range: Option<(f64, f64)> = None;
         for levels in ahead.windows(count) {
-            window.copy_from_slice(levels);
-            let level = median_of(&mut window)?;
+            let level = if let &[one, two, three] = levels {
+                one.min(two).max(one.max(two).min(three))
+            } else {
+                window.copy_from_slice(levels);
+                median_of(&mut window)?
+            };
             range = Some(range.map_or((level, level), |(least, most)| (least.min(level), most.max(level))));
         }
         range.map(|(least, most)| most - least)

@@ -37,6 +37,7 @@ impl StepSearch {
         times.sort_unstable_by(f64::total_cmp);
         times.dedup();
         let rounding_ns = rounding_ns(lower.points(), self.drift_limit) + rounding_ns(upper.points(), self.drift_limit);
+        // Most searches end without an answer, so that lines are looked for when all stretches are known.
         let mut found = Vec::new();
         let mut rest = times.as_slice();
         while let Some(&start_ns) = rest.first() {
@@ -59,10 +60,10 @@ impl StepSearch {
                     bad = middle;
                 }
             }
-            found.push(from.stretch(rest[good]));
+            found.push((from, rest[good]));
             rest = &rest[good + 1..];
         }
-        Some(found)
+        Some(found.iter().map(|(from, last_ns)| from.stretch(*last_ns)).collect())
     }
 }
 
