@@ -71,8 +71,8 @@ class PairedCaptures:
     def __iter__(self) -> Iterator[Pair]:
         return (self.pair(match) for match in self.matches)
 
-    def pair(self, match: Match, *, certain: bool = False) -> Pair:
-        """Load one pair; `certain` leaves out of its confidence that rivals of the match may be the truth."""
+    def pair(self, match: Match) -> Pair:
+        """Load one pair; where the match has rivals its confidence allows for these being the truth."""
         first = None if match.first is None else _vantage(self._first, match.first)
         second = None
         if match.second is not None and self._second is not None:
@@ -89,7 +89,7 @@ class PairedCaptures:
         alignment = {direction: align(client_side, server_side, direction) for direction in DIRECTIONS}
         known = _Transfers(client_side, server_side, same_transfers=self._options.same_transfers)
         confidence = pairing_confidence(match.ground, alignment.values(), known)
-        if match.rivals and not certain:
+        if match.rivals:
             confidence = min(confidence * logistic(match.margin), RIVALLED)
         return Pair(client_side, server_side, alignment, confidence, self._options, pairing_ground=str(match.ground))
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from msgspec import structs
+
 from detector.pair import Pair
 from detector.pairing.match import Match
 from pepscope.results.hypotheses import logistic
@@ -22,10 +24,10 @@ _PROOF = ("identity", "same-packets")
 
 
 class Pairs(Protocol):
-    """Loads the pair of a match; `certain` of two that its rivals are not the truth."""
+    """Loads the pairs of matches."""
 
-    def pair(self, match: Match, *, certain: bool = False) -> Pair:
-        """The pair of a match."""
+    def pairs(self, matches: Sequence[Match]) -> Sequence[Pair]:
+        """The pairs of these matches, in doubt where a match has rivals."""
 
 
 class RivalJudge:
@@ -61,7 +63,7 @@ class RivalJudge:
                 continue
             sure = result.pairing_confidence if is_proven else result.pairing_confidence * logistic(match.margin)
             results[number] = replace(result, pairing_confidence=sure)
-        left = self._judge([self._pairs.pair(matches[number]) for number in doubted])
+        left = self._judge(self._pairs.pairs([matches[number] for number in doubted]))
         for number, result in zip(doubted, left, strict=True):
             results[number] = result
         return results
@@ -72,7 +74,8 @@ class RivalJudge:
 
     def _certain(self, matches: Sequence[Match]) -> list[PairResult]:
         """Verdicts on matches as if their rivals were not the truth."""
-        results = list(self._judge([self._pairs.pair(match, certain=True) for match in matches]))
+        without_rivals = [structs.replace(match, rivals=()) for match in matches]
+        results = list(self._judge(self._pairs.pairs(without_rivals)))
         self._splits |= {_key(match): _splits(result) for match, result in zip(matches, results, strict=True)}
         return results
 

@@ -9,12 +9,12 @@ from operator import is_
 import numpy as np
 from msgspec import Struct
 
-from detector.method import Context, Observation
+from detector.method import Context, LoadedObservations, Observation
 from detector.methods import methods
 from detector.methods.content import ContentFinding, EncryptionFinding
 from detector.methods.handshake import WithoutServerFinding
 from detector.pair import Pair
-from detector.streams.loaded import confidence_of, grounds_of, legs_of, option_of
+from detector.streams.loaded import LoadedPairs, confidence_of, grounds_of, legs_of, option_of
 from detector.streams.sides import Sides
 from detector.vantage.not_captured import cut_options, have_cut_options, lack_packets, missing_packets
 from detector.vantage.one_place import OnePlace
@@ -67,7 +67,11 @@ def judge_pair(pair: Pair) -> PairResult:
 
 def judge_pairs(pairs: Sequence[Pair]) -> list[PairResult]:
     """Judge connections, each by what the packets of its pair show."""
-    return judge_observations([Observation(pair) for pair in pairs]) if pairs else []
+    if not pairs:
+        return []
+    if isinstance(pairs, LoadedPairs):
+        return judge_observations(LoadedObservations(pairs))
+    return judge_observations([Observation(pair) for pair in pairs])
 
 
 def judge_observations(observations: Sequence[Observation]) -> list[PairResult]:

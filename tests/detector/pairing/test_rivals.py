@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from msgspec.structs import replace
 
@@ -17,17 +19,20 @@ SPLIT, REGULAR = "spl_ha_dl_small_umts", "reg_dl_cubic_lte"
 
 
 class Told:
-    """Pairs of the corpus by the number of the match's second connection; in doubt where not certain."""
+    """Pairs of the corpus by the number of the match's second connection; in doubt where the match has rivals."""
 
     def __init__(self, *run_ids: str) -> None:
         self._pairs = [pairs(run_id)[0] for run_id in run_ids]
         self.loaded: list[int] = []
 
-    def pair(self, match: Match, *, certain: bool = False) -> Pair:
+    def pairs(self, matches: Sequence[Match]) -> list[Pair]:
+        return [self.pair(match) for match in matches]
+
+    def pair(self, match: Match) -> Pair:
         assert match.second is not None
         self.loaded.append(match.second)
         pair = self._pairs[match.second]
-        return pair if certain else replace(pair, pairing_confidence=0.45)
+        return replace(pair, pairing_confidence=0.45) if match.rivals else pair
 
 
 def match(second: int, *rivals: Match) -> Match:
