@@ -37,6 +37,10 @@ def by_parts(
     """
     enough = min(fewest_places, -(-len(places) // (_FEWEST_PARTS_EACH * jobs)))
     size = max(1, min(_MOST_PLACES, max(enough, len(places) // (_PARTS_EACH * jobs))))
+    if stretches is None and places:
+        # Even parts: a last one of few places would take as long as one that is worth it.
+        count = max(len(places) // size, -(-len(places) // _MOST_PLACES))
+        size = -(-len(places) // count)
     parts = list[Sequence[int]]()
     tasks = list[range]()  # numbers of the parts that one process does
     begin = 0
