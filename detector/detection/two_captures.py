@@ -19,7 +19,7 @@ from detector.pairing.captures import PairedCaptures, pair_captures
 from detector.pairing.rivals import RivalJudge
 from detector.shown.asked import Asked
 from detector.shown.provenance import capture_summary
-from detector.verdict.judging import judge_pair, judge_pairs
+from detector.verdict.judging import judge_pairs, verdicts_on
 from detector.verdict.loading_order import LoadingOrder, loading_order
 from detector.verdict.parts import by_parts
 from detector.verdict.together import Loader, judge_together
@@ -112,7 +112,7 @@ def _judge_all(
     """What was judged, and its members, in the order of the matches; and how many bytes of temporary files other
     processes read for it."""
     absence = Absence(captures, paired, options, _is_split) if paired.has_both else None
-    loader, rivals = Loader(captures[0].path, paired, absence), RivalJudge(paired, judge_pairs)
+    loader, rivals = Loader(captures[0].path, paired, absence), RivalJudge(paired, judge_pairs, verdicts_on)
 
     def bytes_read() -> int:
         return sum(capture.temporary_bytes[1] for capture in captures)
@@ -138,7 +138,7 @@ def _judge_all(
 
 
 def _is_split(pair: Pair) -> bool | None:
-    verdict = judge_pair(pair).verdict
+    (verdict,) = verdicts_on([pair])
     return None if verdict is Verdict.INCONCLUSIVE else verdict is not Verdict.REGULAR
 
 

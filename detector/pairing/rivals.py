@@ -33,17 +33,24 @@ class Pairs(Protocol):
 class RivalJudge:
     """Judges matches that have rivals; caches the results, since rivals are rivals of each other.
 
-    `judge` judges pairs, all that are given at once.
+    `judge` judges pairs, all that are given at once, and `verdicts` gives the verdicts alone.
     """
 
-    def __init__(self, pairs: Pairs, judge: Callable[[Sequence[Pair]], Sequence[PairResult]]) -> None:
+    def __init__(
+        self,
+        pairs: Pairs,
+        judge: Callable[[Sequence[Pair]], Sequence[PairResult]],
+        verdicts: Callable[[Sequence[Pair]], Sequence[Verdict]],
+    ) -> None:
         self._pairs = pairs
         self._judge = judge
+        self._verdicts = verdicts
         self._splits: dict[tuple[int | None, int | None], bool | None] = {}
 
     def judge(self, matches: Sequence[Match]) -> list[PairResult]:
         """The verdict on each match if its rivals give the same class, else what is left of it under doubt."""
-        results = self._certain(matches)
+        results = list(self._judge(self._certain(matches)))
+        self._keep(matches, [result.verdict for result in results])
         proven = [
             any((item.method, item.finding) == _PROOF and item.outcome is Outcome.INTACT for item in result.evidence)
             for result in results
@@ -51,13 +58,13 @@ class RivalJudge:
         self._look_at(
             rival
             for match, result, is_proven in zip(matches, results, proven, strict=True)
-            if not is_proven and _splits(result) is not None
+            if not is_proven and _splits(result.verdict) is not None
             for rival in match.rivals
         )
         doubted = []
         for number, (match, is_proven) in enumerate(zip(matches, proven, strict=True)):
             result = results[number]
-            splits = _splits(result)
+            splits = _splits(result.verdict)
             if splits is None or not (is_proven or all(self._splits[_key(rival)] is splits for rival in match.rivals)):
                 doubted.append(number)
                 continue
@@ -70,20 +77,21 @@ class RivalJudge:
 
     def _look_at(self, rivals: Iterable[Match]) -> None:
         """Judge rivals of which the class is not known."""
-        self._certain(list({_key(rival): rival for rival in rivals if _key(rival) not in self._splits}.values()))
+        unknown = list({_key(rival): rival for rival in rivals if _key(rival) not in self._splits}.values())
+        self._keep(unknown, self._verdicts(self._certain(unknown)))
 
-    def _certain(self, matches: Sequence[Match]) -> list[PairResult]:
-        """Verdicts on matches as if their rivals were not the truth."""
-        without_rivals = [structs.replace(match, rivals=()) for match in matches]
-        results = list(self._judge(self._pairs.pairs(without_rivals)))
-        self._splits |= {_key(match): _splits(result) for match, result in zip(matches, results, strict=True)}
-        return results
+    def _certain(self, matches: Sequence[Match]) -> Sequence[Pair]:
+        """Pairs of matches as if their rivals were not the truth."""
+        return self._pairs.pairs([structs.replace(match, rivals=()) for match in matches])
+
+    def _keep(self, matches: Sequence[Match], verdicts: Sequence[Verdict]) -> None:
+        self._splits |= {_key(match): _splits(verdict) for match, verdict in zip(matches, verdicts, strict=True)}
 
 
 def _key(match: Match) -> tuple[int | None, int | None]:
     return match.first, match.second
 
 
-def _splits(result: PairResult) -> bool | None:
+def _splits(verdict: Verdict) -> bool | None:
     """Whether something splits the connection; None where that is undecided."""
-    return None if result.verdict is Verdict.INCONCLUSIVE else result.verdict is not Verdict.REGULAR
+    return None if verdict is Verdict.INCONCLUSIVE else verdict is not Verdict.REGULAR

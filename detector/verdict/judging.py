@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from operator import is_
 
 import numpy as np
@@ -67,18 +66,27 @@ def judge_pair(pair: Pair) -> PairResult:
 
 def judge_pairs(pairs: Sequence[Pair]) -> list[PairResult]:
     """Judge connections, each by what the packets of its pair show."""
+    return judge_observations(_as_observed(pairs)) if pairs else []
+
+
+def verdicts_on(pairs: Sequence[Pair]) -> list[Verdict]:
+    """The verdicts of `judge_pairs` alone."""
     if not pairs:
         return []
-    if isinstance(pairs, LoadedPairs):
-        return judge_observations(LoadedObservations(pairs))
-    return judge_observations([Observation(pair) for pair in pairs])
+    rows = judge_columns(_as_observed(pairs)).rows
+    return [rows.verdicts[kind] for kind in rows.verdict.tolist()]
+
+
+def _as_observed(pairs: Sequence[Pair]) -> Sequence[Observation]:
+    """Pairs of which the captures show nothing else."""
+    return LoadedObservations(pairs) if isinstance(pairs, LoadedPairs) else [Observation(pair) for pair in pairs]
 
 
 def judge_observations(observations: Sequence[Observation]) -> list[PairResult]:
     """Judge connections, each by its own packets and by what the two captures show of each other."""
     judged, table = judge_columns(observations), PairTable()
-    table.append_rows(judged.rows, judged.found.parts)
-    return [replace(result, evidence=judged.found.evidence(row)) for row, result in enumerate(table)]
+    table.append_rows(judged.rows, ())
+    return [table.with_evidence(row, judged.found.evidence(row)) for row in range(len(observations))]
 
 
 def judge_columns(

@@ -300,10 +300,17 @@ class PairTable(Sequence[PairResult]):
         """The rows of some places in `columns`."""
         return places if self._order is None else np.asarray(self._order)[places]
 
+    def with_evidence(self, place: int, evidence: tuple[Evidence, ...]) -> PairResult:
+        """A pair whose evidence is known, and need not be in the table."""
+        return self._result(self._row(place), evidence)
+
     def _made(self, row: int) -> PairResult:
+        return self._result(row, self.columns.evidence[row])
+
+    def _result(self, row: int, evidence: tuple[Evidence, ...]) -> PairResult:
         columns = self.columns
         probability = zip(JUDGED, (column[row] for column in columns.probability), strict=True)
-        evidence, item = columns.evidence[row], columns.reason_item[row]
+        item = columns.reason_item[row]
         vantages = tuple(vantage for column in columns.vantages if (vantage := column[row]) is not None)
         reason = columns.reason_with(row, "" if item == OWN else evidence[item].summary)
         if (packets := self._packets.get(row)) is not None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from detector.pair import Pair
 from detector.pairing.match import Ground, Match
 from detector.pairing.rivals import RivalJudge
-from detector.verdict.judging import judge_pair, judge_pairs
+from detector.verdict.judging import judge_pair, judge_pairs, verdicts_on
 from pepscope.results.verdicts import Verdict
 from tests.detector.corpus import pairs
 from tests.detector.rewriting import changed, in_sequence, without_ip_id, without_timestamps
@@ -49,7 +49,7 @@ def match(second: int, *rivals: Match) -> Match:
     ],
 )
 def test_the_rivals_must_agree(runs: tuple[str, ...], verdict: Verdict) -> None:
-    judge = RivalJudge(Told(*runs), judge_pairs)
+    judge = RivalJudge(Told(*runs), judge_pairs, verdicts_on)
     (result,) = judge.judge([match(0, match(1), match(2))])
     assert result.verdict is verdict
     if verdict is Verdict.SPLIT_TCP:
@@ -63,13 +63,13 @@ def test_a_rival_that_cannot_be_judged_leaves_nothing_certain() -> None:
     plain = in_sequence(without_timestamps, without_ip_id)
     reported._pairs[1] = changed(reported._pairs[1], plain, plain)
     assert judge_pair(reported._pairs[1]).verdict is Verdict.INCONCLUSIVE
-    (result,) = RivalJudge(reported, judge_pairs).judge([match(0, match(1))])
+    (result,) = RivalJudge(reported, judge_pairs, verdicts_on).judge([match(0, match(1))])
     assert result.verdict is Verdict.INCONCLUSIVE
 
 
 def test_no_rival_is_judged_twice() -> None:
     reported = Told(SPLIT, "spl_ha_dl_fastcell")
-    judge = RivalJudge(reported, judge_pairs)
+    judge = RivalJudge(reported, judge_pairs, verdicts_on)
     judge.judge([match(0, match(1))])
     judge.judge([match(1, match(0))])
     assert reported.loaded == [0, 1, 1]
@@ -78,7 +78,7 @@ def test_no_rival_is_judged_twice() -> None:
 def test_verdicts_are_the_same_one_by_one_and_together() -> None:
     runs = (SPLIT, "spl_ha_dl_fastcell", REGULAR, "act_ha_dl_T4")
     matches = [match(0, match(1)), match(1, match(2)), match(2, match(3)), match(3, match(0), match(1))]
-    together = RivalJudge(Told(*runs), judge_pairs).judge(matches)
-    alone = RivalJudge(Told(*runs), judge_pairs)
+    together = RivalJudge(Told(*runs), judge_pairs, verdicts_on).judge(matches)
+    alone = RivalJudge(Told(*runs), judge_pairs, verdicts_on)
     assert together == [result for each in matches for result in alone.judge([each])]
     assert {result.verdict for result in together} >= {Verdict.INCONCLUSIVE, Verdict.REGULAR}

@@ -15,7 +15,7 @@ from detector.pairing.match import Ground, Match
 from detector.pairing.rivals import RivalJudge
 from detector.vantage.one_place import OnePlace
 from detector.verdict import together as module
-from detector.verdict.judging import judge_pair, judge_pairs
+from detector.verdict.judging import judge_pair, judge_pairs, verdicts_on
 from detector.verdict.together import Loader, judge_together
 from pepscope.captures.capture import open_capture
 from pepscope.results.verdicts import PairResult
@@ -41,7 +41,7 @@ def paired(*, rivalled: int | None = None, swapped: int | None = None, alone: in
 
 def judged(captures: PairedCaptures) -> tuple[dict[int, PairResult], list[int]]:
     """What is judged of each connection, and the numbers of those that were judged as objects."""
-    loader, rivals = Loader(ENDS[0], captures), RivalJudge(captures, judge_pairs)
+    loader, rivals = Loader(ENDS[0], captures), RivalJudge(captures, judge_pairs, verdicts_on)
     results, as_objects = dict[int, PairResult](), list[int]()
     for together in chain.from_iterable(map(loader.load, loader.batches(EVERY, 1 << 30))):
         if not isinstance(together.observations, LoadedObservations):
