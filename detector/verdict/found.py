@@ -12,6 +12,28 @@ from pepscope.results.finding import Finding
 from pepscope.results.verdicts import Evidence, Outcome
 
 
+class Piece(Struct, frozen=True):
+    """A piece of evidence on one connection, in words where these are read: most of what is weighed is not told."""
+
+    part: EvidenceColumns
+    place: int
+    method: str
+    outcome: Outcome
+    finding: str
+    strength: float
+
+    @classmethod
+    def of(cls, part: EvidenceColumns, place: int) -> Piece:
+        """The piece at a place of `part`."""
+        form = part.form
+        return cls(part, place, form.method, form.outcome, form.finding, float(part.strength[place]))
+
+    @property
+    def summary(self) -> str:
+        """What is said of it."""
+        return self.part.words(self.place).summary
+
+
 class Found(Struct, frozen=True, dict=True):
     """Evidence on so many connections, in the order of the registry; of one method a connection has one piece."""
 
@@ -30,9 +52,9 @@ class Found(Struct, frozen=True, dict=True):
         """The evidence on one connection, in words."""
         return tuple([part.evidence(place) for part, place in self._by_row[row]])
 
-    def telling(self, row: int) -> list[Evidence]:
+    def telling(self, row: int) -> list[Piece]:
         """The evidence on one connection that weighs, or that says what is missing."""
-        return [part.evidence(place) for part, place in self._by_row[row] if _tells(part.form)]
+        return [Piece.of(part, place) for part, place in self._by_row[row] if _tells(part.form)]
 
     def findings(self, row: int) -> list[str]:
         """What was found on one connection."""

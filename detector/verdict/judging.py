@@ -18,7 +18,7 @@ from detector.streams.sides import Sides
 from detector.vantage.not_captured import cut_options, have_cut_options, lack_packets, missing_packets
 from detector.vantage.one_place import OnePlace
 from detector.vantage.stretch import stretches_of
-from detector.verdict.found import Found
+from detector.verdict.found import Found, Piece
 from detector.verdict.mispairing import allow_for_mispairing, are_doubtful
 from detector.verdict.posterior import weigh
 from detector.verdict.shown import Shown
@@ -211,7 +211,7 @@ def _relevant(part: EvidenceColumns, has_leg: BoolArray) -> EvidenceColumns:
     return part.of(~has_leg[part.rows]) if part.form.outcome is Outcome.INAPPLICABLE else part
 
 
-def _weighed(evidence: Sequence[Evidence]) -> list[Evidence]:
+def _weighed(evidence: Sequence[Piece]) -> list[Piece]:
     """The evidence to weigh: if a candidate for the other leg is named, no other finding reports what is missing."""
     named = any(item.finding is EncryptionFinding.ENCRYPTED_CANDIDATE for item in evidence)
     if not named:

@@ -23,9 +23,9 @@ from msgspec import Struct
 
 from detector.methods.identity.findings import IdentityFinding
 from detector.options import DECISION_PROBABILITY
-from pepscope.results.finding import Weight, finding_of, is_missing
+from pepscope.results.finding import Weighable, Weight, finding_of, is_missing
 from pepscope.results.hypotheses import PRIOR, Hypothesis
-from pepscope.results.verdicts import Evidence, Mechanism, Outcome, Verdict
+from pepscope.results.verdicts import Mechanism, Outcome, Verdict
 
 #: Share of a split's probability from which its mechanism is named by a hypothesis.
 MECHANISM_SHARE = 0.8
@@ -93,15 +93,15 @@ class _Posterior(Struct, frozen=True):
         return self.of[_PLACES[hypothesis]] / sum(self.of[_END + 1 :])
 
 
-def weight_of(evidence: Evidence) -> Weight:
+def weight_of(evidence: Weighable) -> Weight:
     """The weight of this evidence's finding, scaled by its strength."""
     return finding_of(evidence).weight.scaled(evidence.strength)
 
 
 def judge(
-    evidence: Iterable[Evidence],
+    evidence: Iterable[Weighable],
     *,
-    of_kind: Iterable[Evidence] | None = None,
+    of_kind: Iterable[Weighable] | None = None,
     least_probability: float = DECISION_PROBABILITY,
 ) -> Judgement:
     """Weigh all evidence on one connection, or on several of which one thing is known: that one rule governs them.
@@ -131,12 +131,12 @@ def judge(
     return Judgement(Verdict.INCONCLUSIVE, probability, _inconclusive_reason(weighed, undecided))
 
 
-def _contradicts_end(item: Evidence) -> bool:
+def _contradicts_end(item: Weighable) -> bool:
     """Whether evidence for a split is more than a hint."""
     return item.outcome is Outcome.SPLIT and _nats(item)[_END] <= -HINT_NATS
 
 
-def _posterior(weighed: Sequence[Evidence]) -> _Posterior:
+def _posterior(weighed: Sequence[Weighable]) -> _Posterior:
     """Bayes' rule over the hypotheses; the fault competes with end to end and with a split of any mechanism."""
     families = _nats_by_family(weighed)
     paid = _charges(families)
@@ -150,7 +150,7 @@ def _posterior(weighed: Sequence[Evidence]) -> _Posterior:
     return _Posterior([share / total for share in shares], fault / (fault + explained))
 
 
-def _nats_by_family(weighed: Iterable[Evidence]) -> list[list[ByHypothesis]]:
+def _nats_by_family(weighed: Iterable[Weighable]) -> list[list[ByHypothesis]]:
     """What each piece of evidence charges every hypothesis, by family, families in the order of their names."""
     families: dict[str, list[ByHypothesis]] = {}
     for item in weighed:
@@ -158,14 +158,14 @@ def _nats_by_family(weighed: Iterable[Evidence]) -> list[list[ByHypothesis]]:
     return [families[family] for family in sorted(families)]
 
 
-def _nats(item: Evidence) -> ByHypothesis:
+def _nats(item: Weighable) -> ByHypothesis:
     """What the evidence charges every hypothesis."""
     share = item.strength
     end, relay, store, local = finding_of(item).weight.nats
     return end * share, relay * share, store * share, local * share
 
 
-def _toward_split(item: Evidence) -> float:
+def _toward_split(item: Weighable) -> float:
     """The nats of `weight_of(item).split`: what the evidence weighs against end to end."""
     end, *splits = _nats(item)
     return max(splits) - end
@@ -176,7 +176,7 @@ def _any_split(families: Iterable[Sequence[ByHypothesis]]) -> float:
     return sum(min(0.0, *(max(nats[1:]) for nats in family)) for family in families)
 
 
-def charges(weighed: Iterable[Evidence]) -> dict[Hypothesis, float]:
+def charges(weighed: Iterable[Weighable]) -> dict[Hypothesis, float]:
     """What each hypothesis pays (nats, 0 or below): its worst charge in every family, added up over families.
 
     End to end pays at most `HINT_NATS` for all its hints together.
@@ -193,7 +193,7 @@ def _charges(families: Iterable[Sequence[ByHypothesis]]) -> list[float]:
     return paid
 
 
-def _mechanism(on_kind: Sequence[Evidence], kinds: _Posterior) -> Mechanism:
+def _mechanism(on_kind: Sequence[Weighable], kinds: _Posterior) -> Mechanism:
     """What a finding names, the strongest first; else the hypothesis that has most of the split's probability."""
     named = [(_toward_split(item), name) for item in on_kind if (name := finding_of(item).weight.mechanism)]
     if named:
@@ -202,19 +202,19 @@ def _mechanism(on_kind: Sequence[Evidence], kinds: _Posterior) -> Mechanism:
     return _MECHANISM_OF[leading] if kinds.share(leading) >= MECHANISM_SHARE else Mechanism.UNDECIDED
 
 
-def _strongest(weighed: Sequence[Evidence], sign: int) -> Evidence:
+def _strongest(weighed: Sequence[Weighable], sign: int) -> Weighable:
     """The evidence that weighs most for a split (`sign` 1) or for end to end (-1)."""
     return max(weighed, key=lambda item: sign * _toward_split(item))
 
 
-def _regular_reason(weighed: Sequence[Evidence]) -> str:
+def _regular_reason(weighed: Sequence[Weighable]) -> str:
     """The strongest evidence for end to end; if a middlebox makes acknowledgements, why that is harmless."""
     intact = [item for item in weighed if item.outcome is Outcome.INTACT]
     return _strongest(intact or weighed, -1).summary
 
 
 def _split_reason(
-    weighed: Sequence[Evidence], on_kind: Sequence[Evidence], kinds: _Posterior, mechanism: Mechanism
+    weighed: Sequence[Weighable], on_kind: Sequence[Weighable], kinds: _Posterior, mechanism: Mechanism
 ) -> str:
     """The strongest evidence for the split, and the evidence for its mechanism."""
     naming = [item for item in on_kind if finding_of(item).weight.mechanism is not None]
@@ -241,7 +241,7 @@ def _split_reason(
     return leading.summary
 
 
-def _inconclusive_reason(weighed: Sequence[Evidence], undecided: Sequence[Evidence]) -> str:
+def _inconclusive_reason(weighed: Sequence[Weighable], undecided: Sequence[Weighable]) -> str:
     """Name the contradiction, or what is missing."""
     weighty = [(toward, item) for item in weighed if abs(toward := _toward_split(item)) >= WEIGHTY_NATS]
     for_split = [item for toward, item in weighty if toward > 0]

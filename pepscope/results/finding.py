@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Self
+from typing import Protocol, Self
 
 from msgspec import Struct
 
@@ -148,13 +148,37 @@ def weighted_findings(kinds: Iterable[type[Finding]]) -> dict[str, Finding]:
     return found
 
 
-def finding_of(evidence: Evidence) -> Finding:
+class Weighable(Protocol):
+    """What a method found, as it is weighed: evidence, or a piece of it that is not put into words yet."""
+
+    @property
+    def method(self) -> str:
+        """The method's name."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the finding means."""
+
+    @property
+    def finding(self) -> str:
+        """What was found."""
+
+    @property
+    def strength(self) -> float:
+        """How firmly."""
+
+    @property
+    def summary(self) -> str:
+        """What is said of it."""
+
+
+def finding_of(evidence: Weighable) -> Finding:
     """The declared finding of this evidence; raises TypeError where it was made from a bare key."""
     if not isinstance(evidence.finding, Finding):
         raise TypeError(f"the finding {evidence.finding!r} of {evidence.method} is a bare key, not a Finding")
     return evidence.finding
 
 
-def is_missing(evidence: Evidence) -> bool:
+def is_missing(evidence: Weighable) -> bool:
     """Whether this undecided evidence names what an inconclusive verdict lacks."""
     return isinstance(evidence.finding, Finding) and evidence.finding.row.is_missing
