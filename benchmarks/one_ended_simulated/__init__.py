@@ -12,6 +12,7 @@ the awake, empty path). One network in twenty is a server's capture of 200 clien
 makes a network hard (a client that always thinks, a slow device, a slow server, a late capture) is in its `hard`.
 
 - `events.py`, `channels.py`, `access.py`: virtual time; one direction of a link; access links by technology.
+- `devices.py`: clients on which all answers of one moment wait together.
 - `packets.py`, `endpoints.py`, `habits.py`, `stacks.py`: TCP, and what operating systems do of their own.
 - `tls.py`, `talks.py`, `shell.py`, `applications.py`: what both sides say, after what, and how long they take.
 - `boxes.py`, `routes.py`, `assembly.py`, `echo.py`: relays and SYN proxies; a connection laid over links and taps;

@@ -7,6 +7,7 @@ grant in 2-6 ms; geostationary satellites: 240-280 ms up and down once, with dem
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
@@ -116,6 +117,18 @@ ACCESSES: tuple[tuple[str, Callable[[Random], Link], float], ...] = (
     ("geo", geostationary, 0.7),
     ("leo", low_orbit, 0.7),
 )
+
+
+#: Of a slow direction of a link, what other traffic takes at most: more would leave queues standing.
+_MOST_LOAD = 0.5
+
+
+def with_other_traffic(link: Link, random: Random) -> Link:
+    """The link with downloads of its clients from elsewhere, in bursts as large as a window of TCP grows."""
+    load, burst_bytes = random.uniform(0.05, _MOST_LOAD), (8_000.0, random.uniform(2e4, 2e5))
+    mean_bytes = (burst_bytes[1] - burst_bytes[0]) / math.log(burst_bytes[1] / burst_bytes[0])
+    per_s = min(load * link.down.rate_bit_s / 8 / mean_bytes, 3.0)
+    return Link(link.up, replace(link.down, bursts_per_s=per_s, burst_bytes=burst_bytes))
 
 
 def draw_access(random: Random) -> tuple[str, Link]:

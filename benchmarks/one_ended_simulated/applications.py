@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from benchmarks.one_ended_simulated.devices import Processor
 from benchmarks.one_ended_simulated.endpoints import Endpoint
 from benchmarks.one_ended_simulated.events import Clock
 
@@ -36,10 +37,14 @@ class Turn:
 
 
 class Player:
-    """A program that says its turns one after another, and closes after the last if it `closes`."""
+    """A program that says its turns one after another, and closes after the last if it `closes`; all that it says waits
+    for the `processor` of its device, if that has one which delays."""
 
-    def __init__(self, clock: Clock, endpoint: Endpoint, turns: list[Turn], *, closes: bool) -> None:
+    def __init__(
+        self, clock: Clock, endpoint: Endpoint, turns: list[Turn], *, closes: bool, processor: Processor | None = None
+    ) -> None:
         self.clock, self.endpoint, self.turns, self.closes = clock, endpoint, turns, closes
+        self.processor = processor
         self.place = self.received_bytes = 0
         self.is_waiting = self.is_connected = False
         endpoint.application = self
@@ -70,8 +75,11 @@ class Player:
             turn.gate.waiting.append(self._go_on)
             return
         self.is_waiting = True
-        if turn.wait_s > 0:
-            self.clock.after(turn.wait_s, self._say)
+        wait_s = turn.wait_s
+        if self.processor is not None:
+            wait_s = self.processor.done_s(self.clock.now_s, wait_s) - self.clock.now_s
+        if wait_s > 0:
+            self.clock.after(wait_s, self._say)
         else:
             self._say()
 

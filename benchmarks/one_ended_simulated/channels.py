@@ -27,6 +27,8 @@ class Direction:
     stalls_per_s: float = 0.0
     stall_s: tuple[float, float] = (0.0, 0.0)
     loss_share: float = 0.0
+    bursts_per_s: float = 0.0  # of other traffic of the same clients, which queues here as well
+    burst_bytes: tuple[float, float] = (0.0, 0.0)  # uniform in the logarithm
 
 
 @dataclass(slots=True)
@@ -48,12 +50,15 @@ class Channel:
     free_at_s: float = 0.0
     last_arrival_s: float = 0.0
     next_stall_s: float = -1.0
+    next_burst_s: float = -1.0
 
     def carry(self, size_bytes: int) -> float | None:
         """When a packet that comes now arrives; None if it is lost."""
         settings, random, now_s = self.settings, self.random, self.clock.now_s
         if settings.loss_share and random.random() < settings.loss_share:
             return None
+        if settings.bursts_per_s:
+            self._queue_bursts(now_s)
         if (self.free_at_s - now_s) * settings.rate_bit_s > 8 * settings.queue_bytes:
             return None
         begin_s = max(self._ready_s(now_s), self.free_at_s)
@@ -73,6 +78,19 @@ class Channel:
         if settings.grant_s and self.free_at_s <= now_s:
             ready_s += random.random() * settings.grant_s
         return ready_s
+
+    def _queue_bursts(self, now_s: float) -> None:
+        """Let other traffic that came until now queue: a Poisson process, drawn as far as needed."""
+        settings, random = self.settings, self.random
+        if self.next_burst_s < 0:
+            self.next_burst_s = now_s + random.expovariate(settings.bursts_per_s)
+        least, most = settings.burst_bytes
+        while self.next_burst_s <= now_s:
+            size_bytes = least * (most / least) ** random.random()
+            begin_s = max(self.free_at_s, self.next_burst_s)
+            room_bytes = settings.queue_bytes - (begin_s - self.next_burst_s) * settings.rate_bit_s / 8
+            self.free_at_s = begin_s + 8 * max(0.0, min(size_bytes, room_bytes)) / settings.rate_bit_s
+            self.next_burst_s += random.expovariate(settings.bursts_per_s)
 
     def _after_stalls_s(self, time_s: float) -> float:
         """The end of the stall that holds `time_s`, or `time_s`: a Poisson process, drawn as far as needed."""

@@ -7,9 +7,10 @@ from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
 from random import Random
 
-from benchmarks.one_ended_simulated.access import draw_access
+from benchmarks.one_ended_simulated.access import draw_access, with_other_traffic
 from benchmarks.one_ended_simulated.captures import Address, Recording
 from benchmarks.one_ended_simulated.channels import line
+from benchmarks.one_ended_simulated.devices import Device, draw_device
 from benchmarks.one_ended_simulated.scenario import (
     Box,
     Front,
@@ -37,6 +38,12 @@ _MIDDLES = (
 )
 _MIXED_SHARE = 0.05
 
+#: Of sites, those whose clients' answers wait for their devices: a quarter of as many as have late clients.
+_DEVICES_SHARE = 0.06
+
+#: Of sites, those whose clients load their links with other traffic.
+_OTHER_TRAFFIC_SHARE = 0.25
+
 
 def about(random: Random, median_s: float, sigma: float = 0.5) -> Draw:
     """Times around a median: log-normal."""
@@ -55,6 +62,33 @@ def between(random: Random, low: float, high: float) -> float:
 
 def draw_scenario(seed: int, number: int) -> Scenario:
     """The network of this number: a function of seed and number alone."""
+    scenario, random = _drawn(seed, number), Random(f"one-ended/{seed}/{number}/shared")
+    sites = tuple(_with_devices(random, _with_other_traffic(random, site)) for site in scenario.sites)
+    hard = {*scenario.hard}
+    if any(site.devices for site in sites):
+        hard.add("answers wait for a device")
+    if any(site.link.down.bursts_per_s for site in sites):
+        hard.add("other traffic")
+    return replace(scenario, sites=sites, hard=tuple(sorted(hard)))
+
+
+def _with_other_traffic(random: Random, site: Site) -> Site:
+    if random.random() >= _OTHER_TRAFFIC_SHARE:
+        return site
+    return replace(site, link=with_other_traffic(site.link, random))
+
+
+def _with_devices(random: Random, site: Site) -> Site:
+    """The site, whose clients may have devices that delay: of one make, or each its own."""
+    if random.random() >= _DEVICES_SHARE:
+        return site
+    devices: tuple[Device, ...] = (draw_device(random),) * len(site.clients)
+    if random.random() < 0.5:
+        devices = tuple(draw_device(random) for _ in site.clients)
+    return replace(site, devices=devices, thinks=(True,) * len(site.clients))
+
+
+def _drawn(seed: int, number: int) -> Scenario:
     random = Random(f"one-ended/{seed}/{number}")
     if random.random() < _MIXED_SHARE:
         return _mixed(random, seed, number)

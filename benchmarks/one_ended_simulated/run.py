@@ -11,6 +11,7 @@ from benchmarks.one_ended_simulated.assembly import Bases, Leg, Names, lay, lay_
 from benchmarks.one_ended_simulated.boxes import SynProxy, join_relay
 from benchmarks.one_ended_simulated.captures import Tap
 from benchmarks.one_ended_simulated.channels import Channel, Link, line
+from benchmarks.one_ended_simulated.devices import Processor
 from benchmarks.one_ended_simulated.draws import about
 from benchmarks.one_ended_simulated.echo import Part, Ping, Spot
 from benchmarks.one_ended_simulated.endpoints import Endpoint
@@ -52,6 +53,7 @@ class Simulation:
     wires: dict[tuple[int, int], Channels] = field(default_factory=dict)
     backends: dict[int, Channels] = field(default_factory=dict)
     ports: dict[int, int] = field(default_factory=dict)
+    processors: dict[tuple[int, int], Processor] = field(default_factory=dict)
 
     def run(self) -> None:
         """Lay every connection, and let all happen."""
@@ -63,6 +65,9 @@ class Simulation:
         for number, site in enumerate(scenario.sites):
             for client in range(len(site.clients)):
                 self.access[number, client] = site.link.channels(clock, random)
+            for client, device in enumerate(site.devices):
+                own = Random(f"{scenario.seed}/{scenario.number}/{number}/{client}")
+                self.processors[number, client] = Processor(own, device)
             for place, server in enumerate(scenario.servers):
                 self.wires[number, place] = wire(site, server).channels(clock, random)
             for place, (start_s, client, server_place) in enumerate(site.pings):
@@ -138,6 +143,7 @@ class Simulation:
 
     def _play(self, made: Line, site: Site, server: Server, session: Session, path: _Path, fetcher: Box | None) -> None:
         random, clock = self.random, self.clock
+        processor = self.processors.get((made.site, session.client))
         client, origin = path.ends[0][0], path.ends[-1][1]
         requests = list(session.requests)
         if fetcher is None:
@@ -152,7 +158,7 @@ class Simulation:
             _finish(talk, session)
             made.client_answers_near = made.client_answers_far = talk.client_answers
             made.server_answers_near = talk.server_answers
-            Player(clock, client, talk.client, closes=True)
+            Player(clock, client, talk.client, closes=True, processor=processor)
             Player(clock, origin, talk.server, closes=False)
             return
         quick = about(random, 4e-4)
@@ -164,7 +170,7 @@ class Simulation:
         _finish(near, session)
         made.client_answers_near, made.server_answers_near = near.client_answers, near.server_answers
         outer, inner = path.joints[path.fetches_at]
-        Player(clock, client, near.client, closes=True)
+        Player(clock, client, near.client, closes=True, processor=processor)
         Player(clock, outer, near.server, closes=False)
         if far is None:
             return

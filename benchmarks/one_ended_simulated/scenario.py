@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from benchmarks.one_ended_simulated.captures import Address, Recording
 from benchmarks.one_ended_simulated.channels import Link
+from benchmarks.one_ended_simulated.devices import Device
 from benchmarks.one_ended_simulated.habits import Stack
 from benchmarks.one_ended_simulated.talks import ClientHabits, Request, Secure, ServerHabits
 
@@ -126,6 +127,7 @@ class Site:
     thinks: tuple[bool, ...]
     sessions: tuple[Session, ...]
     pings: tuple[tuple[float, int, int], ...] = ()  # when, from which client, to which server
+    devices: tuple[Device, ...] = ()  # of each client, where they delay answers
 
 
 @dataclass(frozen=True, slots=True)
