@@ -14,6 +14,7 @@ from detector.one_capture.columns import VantageColumns, selected
 from detector.one_capture.hypotheses.alike_ports import networks_of, open_networks, with_alike_ports, without_ports
 from detector.one_capture.hypotheses.cached_answers import CacheNats, cache_nats
 from detector.one_capture.hypotheses.member_nats import MemberNats, Paths, joined_members, member_nats
+from detector.one_capture.hypotheses.moments import Pairs, pairs_of_moments, queue_nats
 from detector.one_capture.hypotheses.posteriors import Posterior, Seen, joined, posterior
 from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import by_group
@@ -115,6 +116,7 @@ def _judge(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
             steady_s[where.member_group], *_other_sender_shares(vantage, where, far, timing.handshake_s), side,
         ),
         waiting_nats(timing.handshake_s, timing.plain_s, steady_s[where.member_group], measured),
+        None if at_client else pairs_of_moments(timing, vantage.exchanges.question_ns[timing.row]),
         PRIORS[side],
     )  # fmt: skip
     form, of_stacks = form_codes(vantage.senders, vantage.columns, far), np.zeros(groups)
@@ -167,10 +169,12 @@ class _Units(Struct, frozen=True):
 
     kinds: MemberNats
     kind: Ints
+    moments: Floats | None = None  # by unit, see `MemberNats.with_moments`
 
     def of(self, units: slice) -> MemberNats:
         """Those of some units."""
-        return self.kinds.of(self.kind[units])
+        own = self.kinds.of(self.kind[units])
+        return own if self.moments is None else own.with_moments(self.moments[units])
 
 
 class _Beside(Struct, frozen=True):
@@ -212,16 +216,18 @@ class _Shown(Struct, frozen=True):
     reference: ReferenceNats
     handshakes: HandshakeNats
     waiting: WaitingNats
+    moments: Pairs | None  # of clients' answers
     priors: Priors
 
     def weighed(self, unit: Ints, member: Ints, group: Ints, groups: int, beside: _Beside) -> Posterior:
         """The posterior of groups of units; `unit` is that of each exchange, `member` and `group` those of each unit,
         `beside` what else is seen of each group."""
-        units = self._units(unit, self.variation[member], self.closes.member)
+        units = self._in_moments(self._units(unit, self.variation[member], self.closes.member), unit)
         alike = units
         if groups < len(group):
             first = np.searchsorted(group, np.arange(groups))
             alike = self._units(group[unit], self.variation[member[first]], group[self.closes.member])
+            alike = self._in_moments(alike, group[unit])
         cached = None
         if self.priors.caches:
             classes = self.variation[member]
@@ -261,6 +267,12 @@ class _Shown(Struct, frozen=True):
             behind = self.handshakes.behind(member[inside])
             parts.append(posterior(here, seen, self.waiting.of(member[inside]), behind, hits))
         return joined(parts)
+
+    def _in_moments(self, units: _Units, unit: Ints) -> _Units:
+        """What they say with what their answers of one moment do."""
+        if self.moments is None:
+            return units
+        return replace(units, moments=queue_nats(self.moments, unit, len(units.kind)))
 
     def _units(self, unit: Ints, variation: Ints, close_unit: Ints) -> _Units:
         """What the exchanges and closes of each unit say; `variation` is the class of each unit."""

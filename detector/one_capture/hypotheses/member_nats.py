@@ -18,6 +18,7 @@ from detector.one_capture.likelihoods.timing_tables import (
     LATE_SHARES,
     LEG_NATS,
     NATURES,
+    QUEUED_SHARES,
     Floats,
     TimingTables,
 )
@@ -77,20 +78,22 @@ class MemberNats(Struct, frozen=True):
 
     `parts` by way of being end to end (rows, see `_end_parts`) and member, `legs` by member and each of `HIDDEN_S`
     where everything crosses the leg, `legs_behind_tls` where TLS ends at the split point, `site_legs` where everything
-    crosses a leg inside the member's own site; `answers`: whether a member answered anything.
+    crosses a leg inside the member's own site; `unsteady` by member, given a leg that varies, or a host behind it, as
+    much as hosts that are late do; `answers`: whether a member answered anything.
     """
 
     parts: Floats
     legs: Floats
     legs_behind_tls: Floats
     site_legs: Floats
+    unsteady: Floats
     answers: npt.NDArray[np.bool_]
 
     def of(self, members: Ints) -> MemberNats:
         """Those of some members."""
         return MemberNats(
             self.parts[:, members], self.legs[members], self.legs_behind_tls[members], self.site_legs[members],
-            self.answers[members],
+            self.unsteady[members], self.answers[members],
         )  # fmt: skip
 
     def with_late_sometimes(self, known: npt.NDArray[np.bool_], sometimes: Floats, priors: Priors) -> MemberNats:
@@ -98,7 +101,12 @@ class MemberNats(Struct, frozen=True):
         parts = self.parts.copy()
         late = np.logaddexp(parts[1] - np.log(2.0), log(priors.late_application / 2) + sometimes)
         parts[1] = np.where(known, late, parts[1])
-        return replace(self, parts=parts)
+        return replace(self, parts=parts, unsteady=_given_late(parts, priors))
+
+    def with_moments(self, nats: Floats) -> MemberNats:
+        """Given by member how much more probable it is behind a leg in which something queues that answers of one
+        moment are as late as they are (`queue_nats`)."""
+        return replace(self, unsteady=self.unsteady + nats)
 
     def with_waiting_fronts(self, waiting: WaitingNats, priors: Priors) -> MemberNats:
         """With balancers that connect to what they balance before they answer a handshake, as often as split points in
@@ -117,7 +125,8 @@ def member_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> MemberNats:
     parts = _end_parts(nats, priors, paths, any_leg(site_legs))
     legs, behind_tls = _leg_nats(nats, priors, paths)
     answers = np.any(nats.handshake != 0, axis=1) | np.any(nats.application != 0, axis=1)
-    return MemberNats(parts, legs, behind_tls, site_legs, answers)
+    unsteady = _queued(nats, paths) if priors.closes else _given_late(parts, priors)
+    return MemberNats(parts, legs, behind_tls, site_legs, unsteady, answers)
 
 
 def joined_members(every: Sequence[MemberNats]) -> MemberNats:
@@ -151,10 +160,15 @@ def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths, balancer: Float
 def _late(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
     """Log-likelihoods of hosts that are late in every answer: by one delay, or by one in handshakes and another one
     where applications answer; a share of them as `steady` as a leg."""
-    apart = sum_nats(nats.handshake[:, TimingTables.LATE] + np.log(LATE_SHARES)) + _late_application(nats, paths, 0.0)
+    apart = _any_late(nats.handshake) + _late_application(nats, paths, 0.0)
     alike = sum_nats(nats.all[:, TimingTables.LATE] + _late_close(nats, paths) + np.log(LATE_SHARES))
     either: Floats = np.logaddexp(alike, apart) - np.log(2.0)
     return np.logaddexp(log(1 - steady) + either, log(steady) + _as_steady(nats, paths)) if steady else either
+
+
+def _any_late(nats: Floats) -> Floats:
+    """Log-likelihoods by member of answers that are late by any one delay."""
+    return sum_nats(nats[:, TimingTables.LATE] + np.log(LATE_SHARES))
 
 
 def _as_steady(nats: ExchangeNats, paths: Paths) -> Floats:
@@ -174,6 +188,41 @@ def _late_application(nats: ExchangeNats, paths: Paths, steady: float) -> Floats
         by_delay = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg)
     by_person = nats.application[:, TimingTables.PERSON] + _own_close(nats.closes, paths)
     return np.logaddexp(log(1 - _PERSONS) + by_delay, log(_PERSONS) + by_person)
+
+
+def _given_late(parts: Floats, priors: Priors) -> Floats:
+    """Log-likelihoods by member of being late where applications answer or in all answers, given that it is."""
+    if not priors.unsteady:
+        return np.full(parts.shape[1], -np.inf)
+    shares = np.asarray([log(priors.late_application), log(priors.late)])
+    late: Floats = sum_nats(parts[1:3].T - shares) - np.log(2.0)
+    return late
+
+
+def _queued(nats: ExchangeNats, paths: Paths) -> Floats:
+    """Log-likelihoods by member of a leg in which something queues, so that answers take it or some times as long; and
+    closes as well, but for what the split point closes by itself."""
+    close = _close_as_late(nats.close, _CLOSES_ITSELF, paths) + _close_as_late(nats.client_close, _CLOSES_UNREAD, paths)
+    alike = _any_queued(nats.all[:, TimingTables.LATE] + close)
+    application = np.logaddexp(
+        log(1 - _PERSONS) + _any_late(nats.application), log(_PERSONS) + nats.application[:, TimingTables.PERSON]
+    )
+    apart = _any_queued(nats.handshake[:, TimingTables.LATE] + close) + application
+    either: Floats = np.logaddexp(alike, apart) - np.log(2.0)
+    return either
+
+
+def _any_queued(nats: Floats) -> Floats:
+    possible = QUEUED_SHARES > 0
+    return sum_nats(nats[:, possible] + np.log(QUEUED_SHARES[possible]))
+
+
+def _close_as_late(close: Floats, at_once: float, paths: Paths) -> Floats:
+    """Log-likelihoods by member and delay of closes that take as long as answers, or `at_once`, a share of members."""
+    late: Floats = np.logaddexp(
+        log(1 - at_once) + close[:, TimingTables.LATE], log(at_once) + _end_nats(close, paths)[:, None]
+    )
+    return late
 
 
 def _late_behind(nats: ExchangeNats, close: Floats, paths: Paths, steady: float) -> Floats:
@@ -213,9 +262,7 @@ def _own_close(closes: Floats, paths: Paths) -> Floats:
 
 def _late_close(nats: ExchangeNats, paths: Paths) -> Floats:
     """Log-likelihoods by member and delay of the closes of hosts that are late: late by the same, or at once."""
-    at_once = log(_CLOSES_AT_ONCE) + _end_nats(nats.closes, paths)[:, None]
-    late: Floats = np.logaddexp(log(1 - _CLOSES_AT_ONCE) + nats.closes[:, TimingTables.LATE], at_once)
-    return late
+    return _close_as_late(nats.closes, _CLOSES_AT_ONCE, paths)
 
 
 def _leg_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> tuple[Floats, Floats]:

@@ -91,10 +91,10 @@ class Groups(Struct, frozen=True):
         if not self.priors.unsteady:
             return np.full(self.count, _NEVER)
         references = self.reference.nats[:, 1:] + LEG_NATS
-        late = late_nats(self.members, self.priors) + self._any_that_shows(references)
+        late = self.members.unsteady + self._any_that_shows(references)
         own = self._own(np.logaddexp(self._any_that_shows(self.legs), late) - np.log(2.0), self._prompt_or_late())
         by_leg = legs_by_group(self.reference.nats[:, 1:], self.group, self.count) + LEG_NATS
-        either: Floats = np.logaddexp(own, late_nats(self.alike, self.priors) + any_leg(by_leg)) - np.log(2.0)
+        either: Floats = np.logaddexp(own, self.alike.unsteady + any_leg(by_leg)) - np.log(2.0)
         return either
 
     def behind_answered(self, behind: Floats) -> Floats:
@@ -141,10 +141,3 @@ class Groups(Struct, frozen=True):
     def _prompt_or_late(self) -> Floats:
         """Log-likelihoods by member without a leg, neither in the network nor inside the site."""
         return sum_nats(self.members.parts[:3].T) + self.reference.nats[:, 0]
-
-
-def late_nats(members: MemberNats, priors: Priors) -> Floats:
-    """Log-likelihoods by member of being late where applications answer or in all answers, given that it is."""
-    shares = np.asarray([log(priors.late_application), log(priors.late)])
-    late: Floats = sum_nats(members.parts[1:3].T - shares) - np.log(2.0)
-    return late

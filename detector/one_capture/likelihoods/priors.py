@@ -36,7 +36,8 @@ class Priors(Struct, frozen=True):
 #: them. One application in ten that is late is so as steadily as a leg.
 #: At the server's side clients are late one by one (slow devices, people), or all of them (one make of device: so were
 #: 26 of 403 simulated networks of several clients, and 7 of 52 between kernels); one in ten of them as steadily as any
-#: leg, since the shapes of hosts' delays are assumed, not measured.
+#: leg, since the shapes of hosts' delays are assumed, not measured. One split in ten has legs in which something
+#: queues, as at the client's side.
 PRIORS = {
     GroupSide.CLIENT: Priors(
         split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.05, late=0.02, late_application=0.08, balancer=0.03,
@@ -45,6 +46,6 @@ PRIORS = {
     ),
     GroupSide.SERVER: Priors(
         split=0.2, fleet=0.06, busy=0.02, handshakes_answered=0.05, late=0.05, late_application=0.1, balancer=0.0,
-        front_end=0.0, too_short=0.0, shortest_s=0.0, common_leg=0.5, steady=0.1, closes=True,
+        front_end=0.0, too_short=0.0, shortest_s=0.0, common_leg=0.5, unsteady=0.1, steady=0.1, closes=True,
     ),
 }  # fmt: skip

@@ -59,7 +59,7 @@ HIDDEN_S: Floats = np.geomspace(0.004, 2.0, 128)
 _PROBABLE_FROM_S, _PROBABLE = (0.0, 0.3, 0.47, 0.8), np.array([1.0, 0.2, 1.0, 0.02])
 
 #: The same in nats; legs' mean probability is one.
-LEG_NATS: Floats = np.log(_PROBABLE)[np.searchsorted(_PROBABLE_FROM_S, HIDDEN_S) - 1]
+LEG_NATS: Floats = np.log(_PROBABLE[np.searchsorted(_PROBABLE_FROM_S, HIDDEN_S) - 1])
 LEG_NATS -= np.log(np.exp(LEG_NATS).mean())
 
 #: Legs that one of `HIDDEN_S` stands for reach from it by this factor: long ones are further apart than answers vary.
@@ -93,6 +93,16 @@ LATE_SHARES: Floats = np.concatenate(
         np.full(len(TIMERS_S), _TIMERS_SHARE / len(TIMERS_S)),
     ]
 )
+
+#: The same of legs in which something queues, so that answers take them or some times as long: legs are no timers, and
+#: as probable as other legs. Ratios are those of what is late, so that no shape of queues proves a leg.
+QUEUED_SHARES: Floats = np.concatenate(
+    [
+        np.outer(_PROBABLE[np.searchsorted(_PROBABLE_FROM_S, LATE_S) - 1], _RATIO_SHARES).ravel(),
+        np.zeros(len(TIMERS_S)),
+    ]
+)
+QUEUED_SHARES /= QUEUED_SHARES.sum()
 
 #: Between what the delays of `LATE_SHARES` are uniform (s).
 LATE_LEAST_S: Floats = np.concatenate([np.repeat(LATE_S, len(LATE_RATIOS)), TIMERS_S * _LEAST_OF_TIMERS])
