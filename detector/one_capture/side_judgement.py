@@ -14,7 +14,7 @@ from detector.one_capture.columns import VantageColumns, selected
 from detector.one_capture.hypotheses.alike_ports import networks_of, open_networks, with_alike_ports, without_ports
 from detector.one_capture.hypotheses.cached_answers import CacheNats, cache_nats
 from detector.one_capture.hypotheses.member_nats import MemberNats, Paths, joined_members, member_nats
-from detector.one_capture.hypotheses.moments import Pairs, pairs_of_moments, queue_nats
+from detector.one_capture.hypotheses.moments import MomentNats, Pairs, moment_nats, pairs_of_moments
 from detector.one_capture.hypotheses.posteriors import Posterior, Seen, joined, posterior
 from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import by_group
@@ -169,12 +169,12 @@ class _Units(Struct, frozen=True):
 
     kinds: MemberNats
     kind: Ints
-    moments: Floats | None = None  # by unit, see `MemberNats.with_moments`
+    moments: MomentNats | None = None  # by unit, see `MemberNats.with_moments`
 
     def of(self, units: slice) -> MemberNats:
         """Those of some units."""
         own = self.kinds.of(self.kind[units])
-        return own if self.moments is None else own.with_moments(self.moments[units])
+        return own if self.moments is None else own.with_moments(self.moments.of(units))
 
 
 class _Beside(Struct, frozen=True):
@@ -272,7 +272,7 @@ class _Shown(Struct, frozen=True):
         """What they say with what their answers of one moment do."""
         if self.moments is None:
             return units
-        return replace(units, moments=queue_nats(self.moments, unit, len(units.kind)))
+        return replace(units, moments=moment_nats(self.moments, unit, len(units.kind)))
 
     def _units(self, unit: Ints, variation: Ints, close_unit: Ints) -> _Units:
         """What the exchanges and closes of each unit say; `variation` is the class of each unit."""

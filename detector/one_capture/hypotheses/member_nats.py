@@ -9,6 +9,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from detector.one_capture.hypotheses.moments import MomentNats
 from detector.one_capture.hypotheses.sums import any_leg, log, sum_nats
 from detector.one_capture.likelihoods.exchange_nats import ExchangeNats
 from detector.one_capture.likelihoods.priors import Priors
@@ -79,7 +80,8 @@ class MemberNats(Struct, frozen=True):
     `parts` by way of being end to end (rows, see `_end_parts`) and member, `legs` by member and each of `HIDDEN_S`
     where everything crosses the leg, `legs_behind_tls` where TLS ends at the split point, `site_legs` where everything
     crosses a leg inside the member's own site; `unsteady` by member, given a leg that varies, or a host behind it, as
-    much as hosts that are late do; `answers`: whether a member answered anything.
+    much as hosts that are late do; `device` by member, given a device that delays its closes as it does its answers;
+    `answers`: whether a member answered anything.
     """
 
     parts: Floats
@@ -87,13 +89,14 @@ class MemberNats(Struct, frozen=True):
     legs_behind_tls: Floats
     site_legs: Floats
     unsteady: Floats
+    device: Floats
     answers: npt.NDArray[np.bool_]
 
     def of(self, members: Ints) -> MemberNats:
         """Those of some members."""
         return MemberNats(
             self.parts[:, members], self.legs[members], self.legs_behind_tls[members], self.site_legs[members],
-            self.unsteady[members], self.answers[members],
+            self.unsteady[members], self.device[members], self.answers[members],
         )  # fmt: skip
 
     def with_late_sometimes(self, known: npt.NDArray[np.bool_], sometimes: Floats, priors: Priors) -> MemberNats:
@@ -103,10 +106,9 @@ class MemberNats(Struct, frozen=True):
         parts[1] = np.where(known, late, parts[1])
         return replace(self, parts=parts, unsteady=_given_late(parts, priors))
 
-    def with_moments(self, nats: Floats) -> MemberNats:
-        """Given by member how much more probable it is behind a leg in which something queues that answers of one
-        moment are as late as they are (`queue_nats`)."""
-        return replace(self, unsteady=self.unsteady + nats)
+    def with_moments(self, nats: MomentNats) -> MemberNats:
+        """Given by member how late answers of one moment are."""
+        return replace(self, unsteady=self.unsteady + nats.queue, device=self.device + nats.device)
 
     def with_waiting_fronts(self, waiting: WaitingNats, priors: Priors) -> MemberNats:
         """With balancers that connect to what they balance before they answer a handshake, as often as split points in
@@ -126,7 +128,8 @@ def member_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> MemberNats:
     legs, behind_tls = _leg_nats(nats, priors, paths)
     answers = np.any(nats.handshake != 0, axis=1) | np.any(nats.application != 0, axis=1)
     unsteady = _queued(nats, paths) if priors.closes else _given_late(parts, priors)
-    return MemberNats(parts, legs, behind_tls, site_legs, unsteady, answers)
+    device = _device(nats) if priors.devices else np.full(len(legs), -np.inf)
+    return MemberNats(parts, legs, behind_tls, site_legs, unsteady, device, answers)
 
 
 def joined_members(every: Sequence[MemberNats]) -> MemberNats:
@@ -161,14 +164,14 @@ def _late(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
     """Log-likelihoods of hosts that are late in every answer: by one delay, or by one in handshakes and another one
     where applications answer; a share of them as `steady` as a leg."""
     apart = _any_late(nats.handshake) + _late_application(nats, paths, 0.0)
-    alike = sum_nats(nats.all[:, TimingTables.LATE] + _late_close(nats, paths) + np.log(LATE_SHARES))
+    alike = _any_late(nats.all, _late_close(nats, paths))
     either: Floats = np.logaddexp(alike, apart) - np.log(2.0)
     return np.logaddexp(log(1 - steady) + either, log(steady) + _as_steady(nats, paths)) if steady else either
 
 
-def _any_late(nats: Floats) -> Floats:
-    """Log-likelihoods by member of answers that are late by any one delay."""
-    return sum_nats(nats[:, TimingTables.LATE] + np.log(LATE_SHARES))
+def _any_late(nats: Floats, closes: Floats | float = 0.0) -> Floats:
+    """Log-likelihoods by member of answers that are late by any one delay, given those of `closes` by delay."""
+    return sum_nats(nats[:, TimingTables.LATE] + closes + np.log(LATE_SHARES))
 
 
 def _as_steady(nats: ExchangeNats, paths: Paths) -> Floats:
@@ -204,11 +207,24 @@ def _queued(nats: ExchangeNats, paths: Paths) -> Floats:
     closes as well, but for what the split point closes by itself."""
     close = _close_as_late(nats.close, _CLOSES_ITSELF, paths) + _close_as_late(nats.client_close, _CLOSES_UNREAD, paths)
     alike = _any_queued(nats.all[:, TimingTables.LATE] + close)
-    application = np.logaddexp(
-        log(1 - _PERSONS) + _any_late(nats.application), log(_PERSONS) + nats.application[:, TimingTables.PERSON]
-    )
-    apart = _any_queued(nats.handshake[:, TimingTables.LATE] + close) + application
+    apart = _any_queued(nats.handshake[:, TimingTables.LATE] + close) + _late_or_person(nats)
     either: Floats = np.logaddexp(alike, apart) - np.log(2.0)
+    return either
+
+
+def _device(nats: ExchangeNats) -> Floats:
+    """Log-likelihoods by member of a device that delays its closes as it does its answers: all is late by one delay, or
+    handshakes and closes are, and what applications and persons answer by another one."""
+    closes = nats.closes[:, TimingTables.LATE]
+    alike, apart = _any_late(nats.all, closes), _any_late(nats.handshake, closes) + _late_or_person(nats)
+    either: Floats = np.logaddexp(alike, apart) - np.log(2.0)
+    return either
+
+
+def _late_or_person(nats: ExchangeNats) -> Floats:
+    """Log-likelihoods by member of what applications answer late by any delay, or a person."""
+    by_delay, by_person = _any_late(nats.application), nats.application[:, TimingTables.PERSON]
+    either: Floats = np.logaddexp(log(1 - _PERSONS) + by_delay, log(_PERSONS) + by_person)
     return either
 
 

@@ -42,9 +42,9 @@ _ALONE = np.diff(np.concatenate([[0.0], _RANK_EDGES, [1.0]]))
 _CORRELATION = 0.2
 
 #: How often answers that vary are late together. Behind legs: in that fit all of 30 groups over UMTS, 43 and 70 % of 38
-#: over LTE. Of clients that are late: none of 81 that think, of which no laboratory has others, and 57 % of simulated
-#: devices under load, credited as one such client in ten.
-_SHARED_BY_QUEUES, _SHARED_BY_DEVICES = 0.8, 0.1
+#: over LTE. Of devices that delay closes as well: 57 % of simulated ones. Of clients that are late in another way: none
+#: of 81 that think, credited as one in ten.
+_SHARED_BY_QUEUES, _SHARED_BY_DEVICES, _SHARED_BY_LATE = 0.8, 0.57, 0.1
 
 
 #: Differences of logarithms are below this.
@@ -110,14 +110,26 @@ def _apart(host: Ints, asked_ns: Ints, lateness: Floats) -> _Apart:
     return _Apart(hosts, keys, (pairs >= _FEWEST_APART) & (spread >= _LEAST_SPREAD))
 
 
-def queue_nats(pairs: Pairs, unit: Ints, units: int) -> Floats:
-    """By unit, how much more probable its pairs are where something queues in its leg than for clients that are late
-    (nats); `unit` is that of each exchange."""
+class MomentNats(Struct, frozen=True):
+    """By unit, how much more probable its pairs are where something queues in its leg, and where its device delays all
+    of a moment, than for clients that draw each answer's delay by itself (nats)."""
+
+    queue: Floats
+    device: Floats
+
+    def of(self, units: slice) -> MomentNats:
+        """Those of some units."""
+        return MomentNats(self.queue[units], self.device[units])
+
+
+def moment_nats(pairs: Pairs, unit: Ints, units: int) -> MomentNats:
+    """What the pairs of units say; `unit` is that of each exchange."""
     of_pair = unit[pairs.later]
     nats = np.log(_SHARED / _ALONE)[np.searchsorted(_RANK_EDGES, pairs.rank, side="right")]
     count = np.bincount(of_pair, minlength=units)
     shared: Floats = np.bincount(of_pair, weights=nats, minlength=units) / (1 + _CORRELATION * np.maximum(count - 1, 0))
-    return _some_shared(shared, _SHARED_BY_QUEUES) - _some_shared(shared, _SHARED_BY_DEVICES)
+    late = _some_shared(shared, _SHARED_BY_LATE)
+    return MomentNats(_some_shared(shared, _SHARED_BY_QUEUES) - late, _some_shared(shared, _SHARED_BY_DEVICES) - late)
 
 
 def _some_shared(nats: Floats, share: float) -> Floats:

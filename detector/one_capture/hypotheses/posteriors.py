@@ -11,6 +11,7 @@ A *member* is what has a hidden leg of its own: a server's address at the client
 - a fleet: clients of one make, all of which take their time before every answer, or before those of applications;
 - hosts that are alike: one sort of path delays all their answers by the same short time;
 - busy hosts: most members are late, each in its own way;
+- devices: most members' devices delay all that they say, each in its own way, and their closes as well;
 - handshakes answered for others (SYN proxies and cookies): data pass end to end, but the handshake says nothing.
 
 Probabilities multiply over exchanges, tempered within a connection (`CONNECTION_CORRELATION`), because what delays one
@@ -26,9 +27,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.cached_answers import CacheNats
-from detector.one_capture.hypotheses.member_nats import ENDS_TLS
+from detector.one_capture.hypotheses.member_nats import ENDS_TLS, MemberNats
 from detector.one_capture.hypotheses.splits import Groups
-from detector.one_capture.hypotheses.sums import by_group, log, sum_nats
+from detector.one_capture.hypotheses.sums import any_leg, by_group, log, sum_nats
 from detector.one_capture.likelihoods.priors import Priors
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
@@ -42,6 +43,9 @@ _NEVER = 1e-30
 #: Of busy hosts, those that are late; half of them in all answers.
 _BUSY_SHARE = 0.7
 
+#: Of clients in groups of devices that delay, those that have one.
+_DEVICES_SHARE = 0.9
+
 #: Of split points, those that hold their acknowledgements back until the far end's have come, to look far away: then
 #: only the handshake comes from the split point, as where something answers handshakes for others.
 _HOLDS_ACKS = 0.005
@@ -50,7 +54,8 @@ _HOLDS_ACKS = 0.005
 class Posterior(Struct, frozen=True):
     """Probabilities of groups (one element a group) and of their members' hidden legs.
 
-    `split`, `end`, `late` (end to end, and every member late in all answers, or most of them in their own ways),
+    `split`, `end`, `late` (end to end, and every member late in all answers, or most of them in their own ways, devices
+    among them),
     `fleet`, `handshakes_answered`, `holding` (a split whose acknowledgements are held back) and `site` (a leg inside
     the server's own site at every member) sum to one. `leg_nats` is the log posterior of each member's leg over
     `HIDDEN_S` given that it has one; `member_site` the probability of a leg inside its site given that the group is end
@@ -108,11 +113,12 @@ def posterior(
     crossing, ends_tls = log(1 - ENDS_TLS) + groups.crossing(), log(ENDS_TLS) + groups.behind_tls()
     split = np.logaddexp(crossing, ends_tls)
     fleet = alike.parts[2] - log(priors.late) + no_leg if priors.late else np.full(groups.count, -np.inf)
+    devices = summed(_devices(members, priors) + without) if priors.devices else np.full(groups.count, -np.inf)
     passed = groups.behind_answered(answered)
     whole = log(1.0 - priors.split)
     # What one member does, is no habit of many.
     together = np.where(summed(members.answers.astype(np.float64)) > 1, 1.0, _NEVER)
-    plain = np.log(1.0 - together * (priors.fleet + priors.busy) - priors.handshakes_answered)
+    plain = np.log(1.0 - together * (priors.fleet + priors.busy + priors.devices) - priors.handshakes_answered)
     ordinary = 1 - _HOLDS_ACKS - priors.connects_first - priors.caches - priors.unsteady
     logs = np.stack([
         log(priors.split * ordinary) + split + seen.split,
@@ -126,6 +132,7 @@ def posterior(
         whole + plain + np.log(_ALIKE * together) + alike.parts[1] + no_leg + seen.end,
         whole + np.log(together) + log(priors.fleet) + fleet + seen.end,
         whole + np.log(together) + log(priors.busy) + summed(_busy(parts, priors) + without) + seen.end,
+        whole + np.log(together) + log(priors.devices) + devices + seen.end,
     ])  # fmt: skip
     shares = np.exp(logs - sum_nats(logs.T))
     all_late = np.exp(summed(parts[2] + without) - every_end)
@@ -134,7 +141,7 @@ def posterior(
     return Posterior(
         split=shares[:4].sum(axis=0),
         end=shares[6] * np.maximum(1.0 - all_late - all_site, 0.0) + shares[7],
-        late=shares[6] * all_late + shares[10],
+        late=shares[6] * all_late + shares[10] + shares[11],
         fleet=shares[8] + shares[9],
         handshakes_answered=shares[5],
         holding=shares[4],
@@ -145,6 +152,16 @@ def posterior(
         ),
         member_site=np.exp(parts[3] + without - member_end),
     )
+
+
+def _devices(members: MemberNats, priors: Priors) -> Floats:
+    """Log-likelihoods by member where most of a group have devices that delay all that they say; a share of these do so
+    as steadily as a leg would, so that no shape tells them from one."""
+    steady = log(priors.steady) + any_leg(members.legs)
+    slow = np.logaddexp(log(1 - priors.steady) + members.device, steady)
+    others = sum_nats(members.parts[:2].T) - np.log(1 - priors.late)
+    either: Floats = np.logaddexp(log(_DEVICES_SHARE) + slow, log(1 - _DEVICES_SHARE) + others)
+    return either
 
 
 def _busy(parts: Floats, priors: Priors) -> Floats:

@@ -26,6 +26,7 @@ class Priors(Struct, frozen=True):
     unsteady: float = 0.0  # of splits: legs, or hosts behind them, vary as much as hosts that are late do
     steady_application: float = 0.0  # of members that are late where applications answer: as steadily as a leg
     steady: float = 0.0  # of members that are late in all answers: as steadily as a leg would make them
+    devices: float = 0.0  # of a group that is end to end: devices delay all that its members say, closes as well
     closes: bool = False  # whether closes are weighed beside answers
 
 
@@ -37,7 +38,8 @@ class Priors(Struct, frozen=True):
 #: At the server's side clients are late one by one (slow devices, people), or all of them (one make of device: so were
 #: 26 of 403 simulated networks of several clients, and 7 of 52 between kernels); one in ten of them as steadily as any
 #: leg, since the shapes of hosts' delays are assumed, not measured. One split in ten has legs in which something
-#: queues, as at the client's side.
+#: queues, as at the client's side. Of a hundred groups one has devices that delay whatever is said, each in its own
+#: way, which is assumed: half as many as are busy.
 PRIORS = {
     GroupSide.CLIENT: Priors(
         split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.05, late=0.02, late_application=0.08, balancer=0.03,
@@ -46,6 +48,7 @@ PRIORS = {
     ),
     GroupSide.SERVER: Priors(
         split=0.2, fleet=0.06, busy=0.02, handshakes_answered=0.05, late=0.05, late_application=0.1, balancer=0.0,
-        front_end=0.0, too_short=0.0, shortest_s=0.0, common_leg=0.5, unsteady=0.1, steady=0.1, closes=True,
+        front_end=0.0, too_short=0.0, shortest_s=0.0, common_leg=0.5, unsteady=0.1, steady=0.1, devices=0.01,
+        closes=True,
     ),
 }  # fmt: skip
