@@ -201,10 +201,9 @@ class _OnSide(Struct, frozen=True):
 
 def _on_side(side: JudgedSide) -> _OnSide:
     places = side.judgement.places
-    explanation = side.connections.explanations
-    verdict, of_group = _CODES[explanation], _CODES[side.groups.explanations][places.member_group[places.member]]
-    too_short = (verdict == _REGULAR) & (of_group == _SPLIT)
-    odd = (verdict == _SPLIT) & (of_group == _REGULAR) & (explanation != Explanation.SITE)
-    return _OnSide(
-        side.connections, explanation, np.where(too_short | odd, _INCONCLUSIVE, verdict), too_short, odd
-    )  # fmt: skip
+    explanation, alone = side.connections.explanations, side.alone.explanations
+    of_group = _CODES[side.groups.explanations][places.member_group[places.member]]
+    too_short = (_CODES[alone] == _REGULAR) & (of_group == _SPLIT)
+    odd = (_CODES[alone] == _SPLIT) & (of_group == _REGULAR) & (alone != Explanation.SITE)
+    verdict = np.where(too_short | odd, _INCONCLUSIVE, _CODES[explanation])
+    return _OnSide(side.connections, explanation, verdict, too_short, odd)

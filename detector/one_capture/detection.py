@@ -85,7 +85,7 @@ def _judged(judgement: SideJudgement, least_probability: float) -> JudgedSide:
         judgement,
         members,
         judged_groups(judgement, members, least_probability),
-        judged_connections(judgement, members, least_probability),
+        *judged_connections(judgement, members, least_probability),
     )
 
 

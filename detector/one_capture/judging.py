@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from detector.one_capture import pools
 from detector.one_capture.classes import OWN_SITE_S, Classes, Explanation, classes
+from detector.one_capture.hypotheses.other_connections import with_other_connections
 from detector.one_capture.hypotheses.posteriors import Posterior
+from detector.one_capture.likelihoods.priors import PRIORS
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.members import Ints
 from detector.one_capture.pools import Pools
@@ -48,6 +51,7 @@ class JudgedPools(Struct, frozen=True, dict=True):
     classes: Classes
     posterior: Posterior
     comes_one_way: bool  # all connections come from one address, as behind a balancer or a NAT
+    others: Ints | None = None  # of connections: how many others of its group one needs for what explains it
 
     @cached_property
     def explanations(self) -> Ints:
@@ -86,6 +90,7 @@ class JudgedPools(Struct, frozen=True, dict=True):
             "split": self.classes.split[rows],
             "late": late,
             "dialogues": of.dialogues[rows],
+            "others": np.zeros(len(late), np.int64) if self.others is None else self.others[rows],
         }
 
 
@@ -95,7 +100,8 @@ class JudgedSide(Struct, frozen=True):
     judgement: SideJudgement
     members: Pools
     groups: JudgedPools
-    connections: JudgedPools
+    connections: JudgedPools  # given the others of their groups
+    alone: JudgedPools  # the same, each by itself
 
     @property
     def side(self) -> GroupSide:
@@ -113,19 +119,55 @@ def judged_groups(judged: SideJudgement, members: Pools, least_probability: floa
     return JudgedPools(judged.side, found, split, judged.groups, _comes_one_way(judged))
 
 
-def judged_connections(judged: SideJudgement, members: Pools, least_probability: float) -> JudgedPools:
-    """The connections of a side with what explains each."""
-    found, posterior = pools.of_connections(judged, members), _of_connections(judged)
-    in_time = _in_time(found.fast_excess_s, judged.variation_s[judged.places.member_group[judged.places.member]])
-    split = classes(posterior, found.exchanges, side=judged.side, least_probability=least_probability, in_time=in_time)
-    return JudgedPools(judged.side, found, split, posterior, _comes_one_way(judged))
+def judged_connections(
+    judged: SideJudgement, members: Pools, least_probability: float
+) -> tuple[JudgedPools, JudgedPools]:
+    """The connections of a side with what explains each: given the others of their groups, and each by itself."""
+    found, group = pools.of_connections(judged, members), judged.places.member_group[judged.places.member]
+    in_time = _in_time(found.fast_excess_s, judged.variation_s[group])
+
+    def explained(posterior: Posterior, others: Ints | None = None) -> JudgedPools:
+        split = classes(
+            posterior, found.exchanges, side=judged.side, least_probability=least_probability, in_time=in_time
+        )
+        return JudgedPools(judged.side, found, split, posterior, _comes_one_way(judged), others)
+
+    others = _other_connections(found.exchanges, group)
+    alone, together = explained(_alone(judged)), explained(_of_connections(judged, others > 0))
+    differ = (together.explanations != alone.explanations) & ~(_is_open(together) & _is_open(alone))
+    return replace(together, others=np.where(differ, others, 0)), alone
 
 
-def _of_connections(judged: SideJudgement) -> Posterior:
-    """The posterior of each connection by itself, without its legs."""
-    columns = {name: getattr(judged.alone, name) for name in Posterior.__struct_fields__}
+def _is_open(judged: JudgedPools) -> npt.NDArray[np.bool_]:
+    return np.isin(judged.explanations, (Explanation.UNDECIDED, Explanation.LATE_OR_SPLIT))
+
+
+def _other_connections(exchanges: Ints, group: Ints) -> Ints:
+    """How many other connections of its group show anything, of each connection that does so itself."""
+    answered = exchanges > 0
+    return np.where(answered, np.bincount(group, weights=answered).astype(np.int64)[group] - 1, 0)
+
+
+def _of_connections(judged: SideJudgement, follows: npt.NDArray[np.bool_]) -> Posterior:
+    """The posterior of each connection, given the others of its group where it follows them."""
+    where, kind = judged.places, judged.connection_kind
+    member, may_follow = np.zeros(len(judged.alone.split), np.int64), np.zeros(len(judged.alone.split), np.bool_)
+    member[kind], may_follow[kind] = where.member, follows
+    group = where.member_group[member]
+    given = with_other_connections(judged.alone, judged.groups, group, member, may_follow, PRIORS[judged.side])
+    return _by_connection(given, kind)
+
+
+def _alone(judged: SideJudgement) -> Posterior:
+    """The posterior of each connection by itself."""
+    return _by_connection(judged.alone, judged.connection_kind)
+
+
+def _by_connection(kinds: Posterior, kind: Ints) -> Posterior:
+    """The posterior of each connection by its kind, without its legs."""
+    columns = {name: getattr(kinds, name) for name in Posterior.__struct_fields__}
     nothing = columns.pop("leg_nats")[:0]
-    return Posterior(leg_nats=nothing, **{name: column[judged.connection_kind] for name, column in columns.items()})
+    return Posterior(leg_nats=nothing, **{name: column[kind] for name, column in columns.items()})
 
 
 def _in_time(fast_excess_s: Floats, variation_s: Floats) -> npt.NDArray[np.bool_]:

@@ -48,7 +48,7 @@ _DEVICES_SHARE = 0.9
 
 #: Of split points, those that hold their acknowledgements back until the far end's have come, to look far away: then
 #: only the handshake comes from the split point, as where something answers handshakes for others.
-_HOLDS_ACKS = 0.005
+HOLDS_ACKS = 0.005
 
 
 class Posterior(Struct, frozen=True):
@@ -119,13 +119,13 @@ def posterior(
     # What one member does, is no habit of many.
     together = np.where(summed(members.answers.astype(np.float64)) > 1, 1.0, _NEVER)
     plain = np.log(1.0 - together * (priors.fleet + priors.busy + priors.devices) - priors.handshakes_answered)
-    ordinary = 1 - _HOLDS_ACKS - priors.connects_first - priors.caches - priors.unsteady
+    ordinary = 1 - HOLDS_ACKS - priors.connects_first - priors.caches - priors.unsteady
     logs = np.stack([
         log(priors.split * ordinary) + split + seen.split,
         log(priors.split * priors.connects_first) + groups.waiting(waiting) + seen.connects_first,
         log(priors.split * priors.caches) + groups.cached(cached) + seen.split,
         log(priors.split * priors.unsteady) + groups.unsteady() + seen.split,
-        log(priors.split * _HOLDS_ACKS) + passed + seen.holding,
+        log(priors.split * HOLDS_ACKS) + passed + seen.holding,
         whole + log(priors.handshakes_answered) + passed + seen.handshakes_answered,
         whole + plain + np.log(1 - _ALIKE * together) + every_end + seen.end,
         whole + plain + np.log(_ALIKE * together) + alike.parts[0] + no_leg + seen.end,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,10 @@ Columns = Mapping[str, npt.NDArray[Any]]
 
 
 class PoolFigures(Struct, frozen=True):
-    """One pool in figures, times in seconds and NaN where unknown; see `detector.one_capture.pools.Pools`."""
+    """One pool in figures, times in seconds and NaN where unknown; see `detector.one_capture.pools.Pools`.
+
+    `others` are the other connections of its group without which what explains a connection would be another.
+    """
 
     side: GroupSide
     hosts: int
@@ -39,6 +42,7 @@ class PoolFigures(Struct, frozen=True):
     split: float
     late: float
     dialogues: int
+    others: int = 0
 
 
 #: Who answers, by side: how answers are introduced, one host, and several.
@@ -113,6 +117,7 @@ def _split(figures: PoolFigures) -> str:
     return (
         f"{_extent(figures)}: what {whose} answered came {later} later than the transport's round trip of "
         f"{duration(figures.near_s)}, so that answers cross {leg} that acknowledgements do not."
+        f"{_decided_with(figures.others)}"
     )
 
 
@@ -146,8 +151,9 @@ def _ends_to_end(side: GroupSide, figures: Columns) -> SlicedTexts:
     soon = _given(is_late, "as fast as", "within "), _durations_where(is_late, later_s), _given(is_late, "", " of")
     near = _given(is_near, "", " of "), _durations_where(is_near, near_s)
     behind = f", as nothing can behind a longer hidden leg ({_HELD_BACK})."
-    pieces = ["", ": the ", " answered ", "", "", " the transport's round trip", "", behind]
-    return joined(len(is_near), pieces, [_extents(figures), _fars(side, figures), *soon, *near])
+    pieces = ["", ": the ", " answered ", "", "", " the transport's round trip", "", behind, ""]
+    given = [_extents(figures), _fars(side, figures), *soon, *near, _of_others(_decided_with, figures["others"])]
+    return joined(len(is_near), pieces, given)
 
 
 def _are_late(later_s: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -170,7 +176,7 @@ def _answered(figures: PoolFigures) -> str:
     return (
         f"{_extent(figures)}: something answers handshakes for the {_far(figures)} "
         f"({duration(figures.handshake_s)}, data take {duration(figures.plain_s)}), as SYN proxies and SYN cookies do; "
-        f"data pass end to end ({_HELD_BACK})."
+        f"data pass end to end ({_HELD_BACK}).{_decided_with(figures.others)}"
     )
 
 
@@ -196,8 +202,9 @@ def _undecided_ones(side: GroupSide, figures: Columns) -> SlicedTexts:
     # What settles it depends on whether there is a reference.
     wanted = [_wanted(side, Explanation.UNDECIDED, has_reference=known).capitalize() for known in (False, True)]
     settled = (~np.isnan(figures["reference_s"])).astype(np.uint32), wanted
-    pieces = ["", ": the fastest answers come ", "", "", " the transport's round trip. ", " ", ""]
-    return joined(len(kind), pieces, [_extents(figures), *later, weighed, settled])
+    pieces = ["", ": the fastest answers come ", "", "", " the transport's round trip. ", "", " ", ""]
+    doubted = _of_others(_doubted_by, figures["others"])
+    return joined(len(kind), pieces, [_extents(figures), *later, weighed, doubted, settled])
 
 
 def _weighed(side: GroupSide, split: float, rides: bool) -> str:
@@ -264,6 +271,25 @@ def at_odds(figures: PoolFigures) -> str:
         f"{_extent(figures)}: answers come {duration(figures.fast_excess_s)} and more later than the transport's round "
         "trip, but the other connections of its group are end to end, so that its far host may just be slow."
     )
+
+
+def _decided_with(others: int) -> str:
+    """What is added where a connection is decided by the help of others of its group."""
+    return f" Its own exchanges would not decide this without the {_others(others)}." if others else ""
+
+
+def _doubted_by(others: int) -> str:
+    """What is added where a connection would be decided but for others of its group."""
+    return f" By itself it would be decided, but for the {_others(others)}." if others else ""
+
+
+def _others(others: int) -> str:
+    return f"other {'connection' if others == 1 else f'{others:,} connections'} of its network and port"
+
+
+def _of_others(say: Callable[[int], str], others: Ints) -> GivenTexts:
+    kind, first = numbered([others])
+    return kind.astype(np.uint32), [say(each) for each in others[first].tolist()]
 
 
 def _extent(figures: PoolFigures) -> str:

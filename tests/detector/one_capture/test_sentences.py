@@ -17,7 +17,7 @@ TIMES = st.floats(-0.01, 3.0) | st.just(math.nan)
 COUNTS = st.integers(1, 1200)
 POOLS = st.builds(
     PoolFigures, st.just(GroupSide.CLIENT), COUNTS, COUNTS, st.integers(0, 3), *[TIMES] * 10, st.floats(0, 1),
-    st.floats(0, 1), st.integers(0, 2),
+    st.floats(0, 1), st.integers(0, 2), st.integers(0, 2),
 )  # fmt: skip
 
 
