@@ -62,7 +62,9 @@ class Pairs(Struct, frozen=True):
 def pairs_of_moments(timing: ExchangeTiming, question_ns: Ints) -> Pairs:
     """The pairs of all hosts whose answers vary; `question_ns` is when each exchange of `timing` was asked."""
     host, _ = numbered([timing.member, timing.kind])
-    order = np.lexsort((timing.connection, question_ns, host))
+    order = np.lexsort((question_ns, host))
+    # Questions that a coarse clock saw at once have no order.
+    order = order[~_are_tied(host[order], question_ns[order])]
     host, asked_ns = host[order], question_ns[order]
     lateness = np.log(timing.excess_s[order] + _FINEST_S)
     apart = _apart(host, asked_ns, lateness)
@@ -72,6 +74,15 @@ def pairs_of_moments(timing: ExchangeTiming, question_ns: Ints) -> Pairs:
     first = first[apart.varies[host[first]]]
     differs = np.abs(lateness[first + 1] - lateness[first])
     return Pairs(order[first + 1], apart.rank(host[first], differs))
+
+
+def _are_tied(host: Ints, asked_ns: Ints) -> npt.NDArray[np.bool_]:
+    """Which of the questions, ascending by host and time, another one of their host has the time of."""
+    as_before = (host[1:] == host[:-1]) & (asked_ns[1:] == asked_ns[:-1])
+    tied = np.zeros(len(host), np.bool_)
+    tied[1:] |= as_before
+    tied[:-1] |= as_before
+    return tied
 
 
 class _Apart(Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -69,6 +70,12 @@ def test_answers_of_one_moment_are_compared_and_no_others() -> None:
     apart = _talks(QUEUED_MS)
     apart = [Talk(CLIENT, more=[talk.more[0]]) for talk in apart[::2]]
     assert len(_pairs(apart)[0].rank) == 0
+
+
+def test_questions_of_one_time_say_nothing() -> None:
+    at_once = [replace(talk, more=[replace(talk.more[0], question_ms=1_000.0)]) for talk in _talks(QUEUED_MS)]
+    assert len(_pairs(at_once)[0].rank) == 0
+    assert len(_pairs([*_talks(QUEUED_MS), *at_once])[0].rank) == len(QUEUED_MS) - 1
 
 
 def test_what_is_late_together_ranks_low_and_what_is_not_does_not() -> None:
