@@ -58,19 +58,19 @@ def fill(template: str, values: dict[str, str]) -> str:
 
 
 def html_document(
-    title: str, body: str, *, styles: Sequence[str] = (), policy: str | None = CONTENT_POLICY, links: str = ""
+    title: str, body: str, *, styles: Sequence[str] = (), policy: str | None = CONTENT_POLICY, head: str = ""
 ) -> str:
     """A whole HTML document: `title` and `body`, both as HTML, in the frame of all pages.
 
-    `styles` are style sheets of `reports/assets` that stand in it, `links` elements of its head, and `policy` what the
-    browser may do (None: what comes with the page says it).
+    `styles` are style sheets of `reports/assets` that stand in it, `head` more elements of its head, and `policy` what
+    the browser may do (None: what comes with the page says it).
     """
     style = "".join(map(asset, styles))
     return fill(
         asset("frame.html"),
         {
             "policy": f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n' if policy else "",
-            "links": links,
+            "head": head,
             "title": title,
             "style": f"<style>{style}</style>\n" if style else "",
             "body": body,

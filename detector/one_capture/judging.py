@@ -133,7 +133,7 @@ def judged_connections(
         return JudgedPools(judged.side, found, split, posterior, _comes_one_way(judged), others)
 
     others = _other_connections(found.exchanges, group)
-    alone, together = explained(_alone(judged)), explained(_of_connections(judged, others > 0))
+    alone, together = explained(_by_connection(judged.alone, judged)), explained(_given_others(judged, others > 0))
     differ = (together.explanations != alone.explanations) & ~(_is_open(together) & _is_open(alone))
     return replace(together, others=np.where(differ, others, 0)), alone
 
@@ -148,26 +148,21 @@ def _other_connections(exchanges: Ints, group: Ints) -> Ints:
     return np.where(answered, np.bincount(group, weights=answered).astype(np.int64)[group] - 1, 0)
 
 
-def _of_connections(judged: SideJudgement, follows: npt.NDArray[np.bool_]) -> Posterior:
+def _given_others(judged: SideJudgement, follows: npt.NDArray[np.bool_]) -> Posterior:
     """The posterior of each connection, given the others of its group where it follows them."""
     where, kind = judged.places, judged.connection_kind
     member, may_follow = np.zeros(len(judged.alone.split), np.int64), np.zeros(len(judged.alone.split), np.bool_)
     member[kind], may_follow[kind] = where.member, follows
     group = where.member_group[member]
     given = with_other_connections(judged.alone, judged.groups, group, member, may_follow, PRIORS[judged.side])
-    return _by_connection(given, kind)
+    return _by_connection(given, judged)
 
 
-def _alone(judged: SideJudgement) -> Posterior:
-    """The posterior of each connection by itself."""
-    return _by_connection(judged.alone, judged.connection_kind)
-
-
-def _by_connection(kinds: Posterior, kind: Ints) -> Posterior:
+def _by_connection(kinds: Posterior, judged: SideJudgement) -> Posterior:
     """The posterior of each connection by its kind, without its legs."""
     columns = {name: getattr(kinds, name) for name in Posterior.__struct_fields__}
     nothing = columns.pop("leg_nats")[:0]
-    return Posterior(leg_nats=nothing, **{name: column[kind] for name, column in columns.items()})
+    return Posterior(leg_nats=nothing, **{name: column[judged.connection_kind] for name, column in columns.items()})
 
 
 def _in_time(fast_excess_s: Floats, variation_s: Floats) -> npt.NDArray[np.bool_]:

@@ -14,7 +14,7 @@ from detector.one_capture.columns import VantageColumns, selected
 from detector.one_capture.hypotheses.alike_ports import networks_of, open_networks, with_alike_ports, without_ports
 from detector.one_capture.hypotheses.cached_answers import CacheNats, cache_nats
 from detector.one_capture.hypotheses.member_nats import MemberNats, Paths, joined_members, member_nats
-from detector.one_capture.hypotheses.moments import MomentNats, Pairs, moment_nats, pairs_of_moments
+from detector.one_capture.hypotheses.moments import AnswerPairs, MomentNats, answer_pairs, moment_nats
 from detector.one_capture.hypotheses.posteriors import Posterior, Seen, joined, posterior
 from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import by_group
@@ -116,7 +116,7 @@ def _judge(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
             steady_s[where.member_group], *_other_sender_shares(vantage, where, far, timing.handshake_s), side,
         ),
         waiting_nats(timing.handshake_s, timing.plain_s, steady_s[where.member_group], measured),
-        None if at_client else pairs_of_moments(timing, vantage.exchanges.question_ns[timing.row]),
+        None if at_client else answer_pairs(timing, vantage.exchanges.question_ns[timing.row]),
         PRIORS[side],
     )  # fmt: skip
     form, of_stacks = form_codes(vantage.senders, vantage.columns, far), np.zeros(groups)
@@ -216,7 +216,7 @@ class _Shown(Struct, frozen=True):
     reference: ReferenceNats
     handshakes: HandshakeNats
     waiting: WaitingNats
-    moments: Pairs | None  # of clients' answers
+    moments: AnswerPairs | None  # of clients' answers
     priors: Priors
 
     def weighed(self, unit: Ints, member: Ints, group: Ints, groups: int, beside: _Beside) -> Posterior:

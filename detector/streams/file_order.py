@@ -11,7 +11,7 @@ from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Int64Array, PacketColumns, TcpFlag
 
 #: A file that holds one direction behind the other changes the direction once.
-ONE_CHANGE = 1
+_ONE_CHANGE = 1
 
 
 class InTime(Struct, frozen=True):
@@ -47,9 +47,9 @@ def _stand_apart(packets: PacketColumns, in_time: Int64Array) -> bool:
 
     Both directions are then there at the same time, and no packet comes before a SYN that the file holds.
     """
-    if np.count_nonzero(np.diff(packets.direction)) != ONE_CHANGE:
+    if np.count_nonzero(np.diff(packets.direction)) != _ONE_CHANGE:
         return False
-    if np.count_nonzero(np.diff(packets.direction[in_time])) == ONE_CHANGE:
+    if np.count_nonzero(np.diff(packets.direction[in_time])) == _ONE_CHANGE:
         return False
     is_request = (packets.flags[in_time] & np.uint16(TcpFlag.SYN | TcpFlag.ACK)) == TcpFlag.SYN
     return bool(is_request[0]) or not is_request.any()

@@ -98,20 +98,20 @@ class Loader(Struct, frozen=True):
         pairs, sides = self.paired.with_sides([self.paired.matches[number] for number in numbers])
         places = _places(pairs, sides)
         at_one_place = np.array([*places], np.int64)
-        for rows in (np.delete(np.arange(len(numbers)), at_one_place), at_one_place):
-            if not len(rows):
-                continue
-            some, chosen = sides.alone(rows), [numbers[row] for row in rows.tolist()]
-            matches = [self.paired.matches[number] for number in chosen]
-            if isinstance(some.pairs, LoadedPairs) and rows is not at_one_place:
-                yield LoadedTogether(chosen, matches, some.pairs, LoadedObservations(some.pairs), some)
-                continue
-            seen_at = dict(enumerate(places.get(row) for row in rows.tolist()))
-            observations = self._observations(matches, some.pairs, seen_at)
-            yield LoadedTogether(chosen, matches, some.pairs, observations, some)
+        apart = np.delete(np.arange(len(numbers)), at_one_place)
+        for rows, seen_at in ((apart, {}), (at_one_place, dict(enumerate(places.values())))):
+            if len(rows):
+                some, chosen = sides.alone(rows), [numbers[row] for row in rows.tolist()]
+                matches = [self.paired.matches[number] for number in chosen]
+                observations = (
+                    LoadedObservations(some.pairs)
+                    if isinstance(some.pairs, LoadedPairs) and not seen_at
+                    else self._observations(matches, some.pairs, seen_at)
+                )
+                yield LoadedTogether(chosen, matches, some.pairs, observations, some)
 
     def _observations(
-        self, matches: Sequence[Match], pairs: Sequence[Pair], places: Mapping[int, OnePlace | None]
+        self, matches: Sequence[Match], pairs: Sequence[Pair], places: Mapping[int, OnePlace]
     ) -> list[Observation]:
         return [
             self._observation(match, pair, places.get(row))

@@ -30,7 +30,7 @@ def document(title: str, content: str, above: Sequence[tuple[str, str]] = (), *,
     )
     body = fill(asset("site/page.html"), {"heading": title, "way": way, "content": content})
     name = re.sub(r"<[^>]*>", "", title)
-    return html_document(f"pepscope: {name}", body, policy=SITE_CONTENT_POLICY, links=styles)
+    return html_document(f"pepscope: {name}", body, policy=SITE_CONTENT_POLICY, head=styles)
 
 
 def network_page(network: str, number: int = 1) -> str:

@@ -165,8 +165,14 @@ def _late(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
     where applications answer; a share of them as `steady` as a leg."""
     apart = _any_late(nats.handshake) + _late_application(nats, paths, 0.0)
     alike = _any_late(nats.all, _late_close(nats, paths))
-    either: Floats = np.logaddexp(alike, apart) - np.log(2.0)
+    either = _either(alike, apart)
     return np.logaddexp(log(1 - steady) + either, log(steady) + _as_steady(nats, paths)) if steady else either
+
+
+def _either(alike: Floats, apart: Floats) -> Floats:
+    """One as probable as the other: one delay for all answers, or another one where applications answer."""
+    either: Floats = np.logaddexp(alike, apart) - np.log(2.0)
+    return either
 
 
 def _any_late(nats: Floats, closes: Floats | float = 0.0) -> Floats:
@@ -184,7 +190,7 @@ def _as_steady(nats: ExchangeNats, paths: Paths) -> Floats:
 def _late_application(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
     """Log-likelihoods of applications that are late by one delay, a share of them as `steady` as a leg, or where a
     person answers."""
-    by_delay = sum_nats(nats.application[:, TimingTables.LATE] + _late_close(nats, paths) + np.log(LATE_SHARES))
+    by_delay = _any_late(nats.application, _late_close(nats, paths))
     if steady:
         as_leg = any_leg(sum_nats(_by_nature(nats.application) + paths.natures[:, None]))
         as_leg += _end_nats(nats.closes, paths)
@@ -208,17 +214,14 @@ def _queued(nats: ExchangeNats, paths: Paths) -> Floats:
     close = _close_as_late(nats.close, _CLOSES_ITSELF, paths) + _close_as_late(nats.client_close, _CLOSES_UNREAD, paths)
     alike = _any_queued(nats.all[:, TimingTables.LATE] + close)
     apart = _any_queued(nats.handshake[:, TimingTables.LATE] + close) + _late_or_person(nats)
-    either: Floats = np.logaddexp(alike, apart) - np.log(2.0)
-    return either
+    return _either(alike, apart)
 
 
 def _device(nats: ExchangeNats) -> Floats:
     """Log-likelihoods by member of a device that delays its closes as it does its answers: all is late by one delay, or
     handshakes and closes are, and what applications and persons answer by another one."""
     closes = nats.closes[:, TimingTables.LATE]
-    alike, apart = _any_late(nats.all, closes), _any_late(nats.handshake, closes) + _late_or_person(nats)
-    either: Floats = np.logaddexp(alike, apart) - np.log(2.0)
-    return either
+    return _either(_any_late(nats.all, closes), _any_late(nats.handshake, closes) + _late_or_person(nats))
 
 
 def _late_or_person(nats: ExchangeNats) -> Floats:

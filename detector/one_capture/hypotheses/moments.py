@@ -46,12 +46,11 @@ _CORRELATION = 0.2
 #: of 81 that think, credited as one in ten.
 _SHARED_BY_QUEUES, _SHARED_BY_DEVICES, _SHARED_BY_LATE = 0.8, 0.57, 0.1
 
-
 #: Differences of logarithms are below this.
 _MOST_DIFFERENCE = 64.0
 
 
-class Pairs(Struct, frozen=True):
+class AnswerPairs(Struct, frozen=True):
     """Two answers of one moment: the exchange that was asked `later`, and its `rank` among differences of answers that
     have nothing to do with each other (0: they are alike, 1: nothing is further apart)."""
 
@@ -59,7 +58,7 @@ class Pairs(Struct, frozen=True):
     rank: Floats
 
 
-def pairs_of_moments(timing: ExchangeTiming, question_ns: Ints) -> Pairs:
+def answer_pairs(timing: ExchangeTiming, question_ns: Ints) -> AnswerPairs:
     """The pairs of all hosts whose answers vary; `question_ns` is when each exchange of `timing` was asked."""
     host, _ = numbered([timing.member, timing.kind])
     order = np.lexsort((question_ns, host))
@@ -73,7 +72,7 @@ def pairs_of_moments(timing: ExchangeTiming, question_ns: Ints) -> Pairs:
     (first,) = np.nonzero(same & (connection[1:] != connection[:-1]))
     first = first[apart.varies[host[first]]]
     differs = np.abs(lateness[first + 1] - lateness[first])
-    return Pairs(order[first + 1], apart.rank(host[first], differs))
+    return AnswerPairs(order[first + 1], apart.rank(host[first], differs))
 
 
 def _are_tied(host: Ints, asked_ns: Ints) -> npt.NDArray[np.bool_]:
@@ -133,7 +132,7 @@ class MomentNats(Struct, frozen=True):
         return MomentNats(self.queue[units], self.device[units])
 
 
-def moment_nats(pairs: Pairs, unit: Ints, units: int) -> MomentNats:
+def moment_nats(pairs: AnswerPairs, unit: Ints, units: int) -> MomentNats:
     """What the pairs of units say; `unit` is that of each exchange."""
     of_pair = unit[pairs.later]
     nats = np.log(_SHARED / _ALONE)[np.searchsorted(_RANK_EDGES, pairs.rank, side="right")]

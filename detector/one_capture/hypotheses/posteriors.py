@@ -55,11 +55,10 @@ class Posterior(Struct, frozen=True):
     """Probabilities of groups (one element a group) and of their members' hidden legs.
 
     `split`, `end`, `late` (end to end, and every member late in all answers, or most of them in their own ways, devices
-    among them),
-    `fleet`, `handshakes_answered`, `holding` (a split whose acknowledgements are held back) and `site` (a leg inside
-    the server's own site at every member) sum to one. `leg_nats` is the log posterior of each member's leg over
-    `HIDDEN_S` given that it has one; `member_site` the probability of a leg inside its site given that the group is end
-    to end.
+    among them), `fleet`, `handshakes_answered`, `holding` (a split whose acknowledgements are held back) and `site` (a
+    leg inside the server's own site at every member) sum to one. `leg_nats` is the log posterior of each member's leg
+    over `HIDDEN_S` given that it has one; `member_site` the probability of a leg inside its site given that the group
+    is end to end.
     """
 
     split: Floats

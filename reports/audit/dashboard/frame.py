@@ -34,7 +34,7 @@ def page(title: str, headline_text: str, body: str, reader: str = "", *, next_pa
         content,
         styles=("page.css", "audit.css", "dashboard.css"),
         policy=None,
-        links=_refresh(next_page) if next_page else "",
+        head=_refresh(next_page) if next_page else "",
     )
 
 

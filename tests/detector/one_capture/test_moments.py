@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detector.one_capture.hypotheses.moments import Pairs, moment_nats, pairs_of_moments
+from detector.one_capture.hypotheses.moments import AnswerPairs, answer_pairs, moment_nats
 from detector.one_capture.members import Ints
 from detector.one_capture.side_judgement import SideJudgement
 from pepscope.captures.exchanges import ExchangeKind
@@ -52,10 +52,10 @@ def _judged(talks: Sequence[Talk]) -> SideJudgement:
     return judged(talks, at_client=False)
 
 
-def _pairs(talks: Sequence[Talk]) -> tuple[Pairs, SideJudgement]:
+def _pairs(talks: Sequence[Talk]) -> tuple[AnswerPairs, SideJudgement]:
     found = _judged(talks)
     asked_ns = vantage(talks, at_client=False).exchanges.question_ns[found.timing.row]
-    return pairs_of_moments(found.timing, asked_ns), found
+    return answer_pairs(found.timing, asked_ns), found
 
 
 def _nats(talks: Sequence[Talk]) -> float:
@@ -103,14 +103,14 @@ def test_a_leg_that_queues_is_told_from_a_client_that_takes_its_time() -> None:
 def test_what_moments_say_is_bounded_however_many_there_are() -> None:
     ranks = np.full(10_000, 0.01)
     unit: Ints = np.zeros(len(ranks), np.int64)
-    assert 0 < moment_nats(Pairs(np.arange(len(ranks)), ranks), unit, 1).queue[0] <= np.log(8.0) + 1e-9
-    assert moment_nats(Pairs(np.arange(len(ranks)), 1 - ranks), unit, 1).queue[0] >= np.log(0.2 / 0.9) - 1e-9
-    assert moment_nats(Pairs(unit[:0], ranks[:0]), unit[:0], 2).queue == pytest.approx([0.0, 0.0])
+    assert 0 < moment_nats(AnswerPairs(np.arange(len(ranks)), ranks), unit, 1).queue[0] <= np.log(8.0) + 1e-9
+    assert moment_nats(AnswerPairs(np.arange(len(ranks)), 1 - ranks), unit, 1).queue[0] >= np.log(0.2 / 0.9) - 1e-9
+    assert moment_nats(AnswerPairs(unit[:0], ranks[:0]), unit[:0], 2).queue == pytest.approx([0.0, 0.0])
 
 
 @given(st.lists(st.floats(0.0, 1.0), max_size=40))
 def test_moments_speak_for_devices_as_for_queues_but_less(ranks: list[float]) -> None:
-    pairs = Pairs(np.arange(len(ranks)), np.asarray(ranks))
+    pairs = AnswerPairs(np.arange(len(ranks)), np.asarray(ranks))
     found = moment_nats(pairs, np.zeros(len(ranks), np.int64), 1)
     assert min(found.queue[0], 0.0) - 1e-9 <= found.device[0] <= max(found.queue[0], 0.0) + 1e-9
 
