@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import numpy as np
+
 from detector.clocks.clock_relation import ClockRelation
 from detector.method import Observation
 from detector.shown.asked import AskedPackets
+from detector.shown.first_asked import FirstAsked
 from detector.shown.telling_packets.naming import Asked, PacketNames, was_judged_as_seen
 from detector.shown.telling_packets.observing import Observed
 from detector.shown.telling_packets.results import BY_EXCHANGES, can_be_named
@@ -18,16 +21,12 @@ from pepscope.captures.packets import Int64Array
 from pepscope.results.attention import ATTENTION
 from pepscope.results.pair_table import PairTable
 
-#: The rank of what deserves least attention.
-_LAST = max(ATTENTION.values())
-
 
 class NamedWhileJudging:
-    """Names packets of the connections that may be among those asked for, by what this process has judged so far.
+    """Names packets of those of `count` connections that may be among those asked for, by what was judged so far.
 
     Which connections deserve most attention is known in the end: `name_packets` names what is missing then, and takes
-    away what is too much. Of those that deserve least so many are named as will be left over, if the others are as
-    frequent among all `count` connections as they were so far.
+    away what is too much.
     """
 
     def __init__(self, captures: Sequence[Capture], asked: AskedPackets, count: int) -> None:
@@ -36,15 +35,10 @@ class NamedWhileJudging:
         # Connections that a user picks are few, and known when all are judged.
         named = asked.moments and asked.choose is None and can_be_named(captures)
         self._connections = asked.connections if named else 0
-        self._count = count
-        self._judged = [0] * (_LAST + 1)
+        self._first = FirstAsked(self._connections, count)
 
     def add(self, together: LoadedTogether, table: PairTable, rows: Int64Array) -> None:
-        """Give connections that were judged just now their packets, in a table where they stand in `rows`.
-
-        Processes that judge know nothing of each other: of the verdict that most connections have, only the first ones
-        may be among those asked for.
-        """
+        """Give connections that were judged just now their packets, in a table where they stand in `rows`."""
         if not self._connections:
             return
         chosen = self._chosen(table, rows, together.numbers)
@@ -64,17 +58,8 @@ class NamedWhileJudging:
 
     def _chosen(self, table: PairTable, rows: Int64Array, places: Sequence[int]) -> list[int]:
         """Those of the connections that may be among those asked for, by their place among these."""
-        ranks = [ATTENTION[verdict] for verdict in table.verdicts(rows)]
-        judged = sum(self._judged) + len(ranks)
-        deserving = sum(self._judged[:_LAST]) + sum(rank < _LAST for rank in ranks)
-        left_over = self._connections - deserving * self._count // judged
-        chosen: list[int] = []
-        for number, (place, rank) in enumerate(zip(places, ranks, strict=True)):
-            before = sum(self._judged[: rank + 1])
-            is_first = rank < _LAST or (place < self._connections and self._judged[_LAST] < left_over)
-            self._judged[rank] += 1
-            if before < self._connections and is_first:
-                chosen.append(number)
+        ranks = np.array([ATTENTION[verdict] for verdict in table.verdicts(rows)], np.int64)
+        chosen: list[int] = np.flatnonzero(self._first.among(np.asarray(places, np.int64), ranks)).tolist()
         return chosen
 
 
