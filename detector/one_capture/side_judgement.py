@@ -16,6 +16,7 @@ from detector.one_capture.hypotheses.cached_answers import CacheNats, cache_nats
 from detector.one_capture.hypotheses.member_nats import MemberNats, Paths, joined_members, member_nats
 from detector.one_capture.hypotheses.moments import AnswerPairs, MomentNats, answer_pairs, moment_nats
 from detector.one_capture.hypotheses.posteriors import Posterior, Seen, joined, posterior
+from detector.one_capture.hypotheses.regular_looks import Clients, LooksNats
 from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import by_group
 from detector.one_capture.likelihoods.answered_handshakes import Acknowledged, HandshakeNats, handshake_nats
@@ -50,6 +51,9 @@ _LONGEST_WIRE_S = 0.4
 
 #: Shares below this one are none.
 _LEAST_SHARE = 1e-300
+
+#: Groups that are split more probably than this are asked whether their clients look for work at regular times.
+_SUSPECT = 0.5
 
 #: Members that are weighed at once: some ten kilobytes each.
 _MEMBERS_TOGETHER = 4096
@@ -117,6 +121,7 @@ def _judge(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
         ),
         waiting_nats(timing.handshake_s, timing.plain_s, steady_s[where.member_group], measured),
         None if at_client else answer_pairs(timing, vantage.exchanges.question_ns[timing.row]),
+        None if at_client else Clients(vantage.exchanges, vantage.columns, where.member, timing.base_s),
         PRIORS[side],
     )  # fmt: skip
     form, of_stacks = form_codes(vantage.senders, vantage.columns, far), np.zeros(groups)
@@ -170,11 +175,18 @@ class _Units(Struct, frozen=True):
     kinds: MemberNats
     kind: Ints
     moments: MomentNats | None = None  # by unit, see `MemberNats.with_moments`
+    looks: LooksNats | None = None  # by unit, see `MemberNats.with_looks`
 
-    def of(self, units: slice) -> MemberNats:
+    def of(self, units: slice, priors: Priors) -> MemberNats:
         """Those of some units."""
         own = self.kinds.of(self.kind[units])
-        return own if self.moments is None else own.with_moments(self.moments.of(units))
+        if self.moments is not None:
+            own = own.with_moments(self.moments.of(units))
+        return own if self.looks is None else own.with_looks(self.looks.of(units), priors)
+
+    def at(self, units: Ints) -> _Units:
+        """Some units."""
+        return _Units(self.kinds, self.kind[units], None if self.moments is None else self.moments.of(units))
 
 
 class _Beside(Struct, frozen=True):
@@ -185,7 +197,7 @@ class _Beside(Struct, frozen=True):
     split: Floats
     waits: Floats
 
-    def of(self, groups: slice) -> _Beside:
+    def of(self, groups: slice | Ints) -> _Beside:
         """Those of some groups."""
         return _Beside(self.end[groups], self.split[groups], self.waits[groups])
 
@@ -217,6 +229,7 @@ class _Shown(Struct, frozen=True):
     handshakes: HandshakeNats
     waiting: WaitingNats
     moments: AnswerPairs | None  # of clients' answers
+    clients: Clients | None  # at the server's side
     priors: Priors
 
     def weighed(self, unit: Ints, member: Ints, group: Ints, groups: int, beside: _Beside) -> Posterior:
@@ -233,7 +246,28 @@ class _Shown(Struct, frozen=True):
             classes = self.variation[member]
             varies_s = self.timing.variation_s[member]
             cached = cache_nats(self.tables, self.timing, unit, varies_s, classes, _paths(self.tables, classes))
-        return self._posterior(units, alike, member, group, groups, beside, cached)
+        found = self._posterior(units, alike, member, group, groups, beside, cached)
+        return found if self.clients is None else self._given_looks(self.clients, found, units, alike, group, beside)
+
+    def _given_looks(
+        self, clients: Clients, found: Posterior, units: _Units, alike: _Units, group: Ints, beside: _Beside
+    ) -> Posterior:
+        """The posterior of groups of members, given of those that seem split whether their clients look for work at
+        regular times."""
+        (suspects,) = np.nonzero(found.split > _SUSPECT)
+        (members,) = np.nonzero(np.isin(group, suspects))
+        if not len(members):
+            return found
+        of_suspect = np.searchsorted(suspects, group[members])
+        nats = clients.looks(members, of_suspect)
+        given = replace(units.at(members), looks=LooksNats.of_gaps(nats))
+        of_all = given
+        if len(suspects) < len(members):
+            all_nats = by_group(nats, of_suspect, len(suspects))
+            of_all = replace(alike.at(suspects), looks=LooksNats.of_gaps(all_nats))
+        return found.replaced(
+            self._posterior(given, of_all, members, of_suspect, len(suspects), beside.of(suspects)), suspects, members
+        )
 
     def weighed_alone(self, unit: Ints, member: Ints) -> tuple[Posterior, Ints]:
         """The posterior of units each by itself, once for all of a member that show the same, and which is that of each
@@ -259,10 +293,8 @@ class _Shown(Struct, frozen=True):
             inside = slice(*np.searchsorted(group, [begin, end]))
             of_part, count = group[inside] - begin, end - begin
             seen = self._seen(member[inside], of_part, count, beside.of(slice(begin, end)))
-            here = Groups(
-                units.of(inside), alike.of(slice(begin, end)), self.reference.of(member[inside]), of_part, count,
-                self.priors,
-            )  # fmt: skip
+            members, alone = units.of(inside, self.priors), alike.of(slice(begin, end), self.priors)
+            here = Groups(members, alone, self.reference.of(member[inside]), of_part, count, self.priors)
             hits = None if cached is None else cached.of(inside)
             behind = self.handshakes.behind(member[inside])
             parts.append(posterior(here, seen, self.waiting.of(member[inside]), behind, hits))

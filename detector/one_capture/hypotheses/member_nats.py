@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.moments import MomentNats
+from detector.one_capture.hypotheses.regular_looks import OF_LATE, LooksNats
 from detector.one_capture.hypotheses.sums import any_leg, log, sum_nats
 from detector.one_capture.likelihoods.exchange_nats import ExchangeNats
 from detector.one_capture.likelihoods.priors import Priors
@@ -29,8 +30,8 @@ from detector.one_capture.members import Ints
 #: Natures of legs between a balancer and what it balances, which are wires: so many of the steadiest.
 _WIRED = 2
 
-#: The row of parts of members behind their site's front.
-_SITE = 3
+#: The rows of parts of members that are late in all answers, and of those behind their site's front.
+_LATE, _SITE = 2, 3
 
 #: Where a balancer connects first each handshake waits for what it balances, so that few have that further away than
 #: 5,000 km of fibre and back (s): legs beyond are a twentieth as probable as others. Which is assumed.
@@ -80,23 +81,25 @@ class MemberNats(Struct, frozen=True):
     `parts` by way of being end to end (rows, see `_end_parts`) and member, `legs` by member and each of `HIDDEN_S`
     where everything crosses the leg, `legs_behind_tls` where TLS ends at the split point, `site_legs` where everything
     crosses a leg inside the member's own site; `unsteady` by member, given a leg that varies, or a host behind it, as
-    much as hosts that are late do; `device` by member, given a device that delays its closes as it does its answers;
+    much as hosts that are late do; `late` are the row of `parts` where everything is late, and `device`, given a device
+    that delays its closes as it does its answers, both in two rows: late in ways of their own, and as steady as a leg;
     `answers`: whether a member answered anything.
     """
 
     parts: Floats
+    late: Floats
+    device: Floats
     legs: Floats
     legs_behind_tls: Floats
     site_legs: Floats
     unsteady: Floats
-    device: Floats
     answers: npt.NDArray[np.bool_]
 
     def of(self, members: Ints) -> MemberNats:
         """Those of some members."""
         return MemberNats(
-            self.parts[:, members], self.legs[members], self.legs_behind_tls[members], self.site_legs[members],
-            self.unsteady[members], self.device[members], self.answers[members],
+            self.parts[:, members], self.late[:, members], self.device[:, members], self.legs[members],
+            self.legs_behind_tls[members], self.site_legs[members], self.unsteady[members], self.answers[members],
         )  # fmt: skip
 
     def with_late_sometimes(self, known: npt.NDArray[np.bool_], sometimes: Floats, priors: Priors) -> MemberNats:
@@ -108,7 +111,30 @@ class MemberNats(Struct, frozen=True):
 
     def with_moments(self, nats: MomentNats) -> MemberNats:
         """Given by member how late answers of one moment are."""
-        return replace(self, unsteady=self.unsteady + nats.queue, device=self.device + nats.device)
+        varying, steady = self.device
+        device = np.stack([varying + nats.device, steady])
+        return replace(self, unsteady=self.unsteady + nats.queue, device=device)
+
+    def with_looks(self, nats: LooksNats, priors: Priors) -> MemberNats:
+        """Given by member whether all that is said lies on the grid of a program that looks at regular times; such a
+        program may stand behind a leg as well, which is no longer than what its answers take."""
+        looking = log(priors.late * OF_LATE / 2) + nats.looks
+        varying, steady = self.late
+        late = np.stack([
+            np.logaddexp(varying, looking + np.logaddexp(self.device[0] - log(1 - priors.steady), any_leg(self.legs))),
+            steady + nats.steady,
+        ])  # fmt: skip
+        parts, behind = self.parts.copy(), np.logaddexp(0.0, looking)
+        parts[_LATE] = np.logaddexp(*late)
+        return replace(
+            self,
+            parts=parts,
+            late=late,
+            device=self.device + np.stack([nats.device, nats.steady]),
+            legs=self.legs + behind[:, None],
+            legs_behind_tls=self.legs_behind_tls + behind[:, None],
+            unsteady=self.unsteady + behind,
+        )
 
     def with_waiting_fronts(self, waiting: WaitingNats, priors: Priors) -> MemberNats:
         """With balancers that connect to what they balance before they answer a handshake, as often as split points in
@@ -124,25 +150,30 @@ class MemberNats(Struct, frozen=True):
 def member_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> MemberNats:
     """What each member's exchanges say by themselves."""
     site_legs = sum_nats(_by_nature(nats.all)[..., :_WIRED]) - np.log(_WIRED)
-    parts = _end_parts(nats, priors, paths, any_leg(site_legs))
+    late = log(priors.late) + _late(nats, paths, priors.steady)
+    parts = _end_parts(nats, priors, paths, np.logaddexp(*late), any_leg(site_legs))
     legs, behind_tls = _leg_nats(nats, priors, paths)
     answers = np.any(nats.handshake != 0, axis=1) | np.any(nats.application != 0, axis=1)
     unsteady = _queued(nats, paths) if priors.closes else _given_late(parts, priors)
-    device = _device(nats) if priors.devices else np.full(len(legs), -np.inf)
-    return MemberNats(parts, legs, behind_tls, site_legs, unsteady, device, answers)
+    device = np.full((2, len(legs)), -np.inf)
+    if priors.devices:
+        device = np.stack([log(1 - priors.steady) + _device(nats), log(priors.steady) + any_leg(legs)])
+    return MemberNats(parts, late, device, legs, behind_tls, site_legs, unsteady, answers)
 
 
 def joined_members(every: Sequence[MemberNats]) -> MemberNats:
     """Members one after the other."""
-    return MemberNats(
-        np.concatenate([each.parts for each in every], axis=1),
-        *(np.concatenate([getattr(each, name) for each in every]) for name in MemberNats.__struct_fields__[1:]),
-    )
+    rows = ("parts", "late", "device")
+    return MemberNats(**{
+        name: np.concatenate([getattr(each, name) for each in every], axis=1 if name in rows else 0)
+        for name in MemberNats.__struct_fields__
+    })  # fmt: skip
 
 
-def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths, balancer: Floats) -> Floats:
+def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths, late: Floats, balancer: Floats) -> Floats:
     """Log-likelihoods by way of being end to end (rows: prompt, late where an application answers, late in all, behind
-    the site's front) and member, priors included; `balancer` are those behind a balancer."""
+    the site's front) and member, priors included; `late` are those that are late in all, `balancer` those behind a
+    balancer."""
     with_close = nats.all + nats.closes
     application = _by_nature(nats.application) + paths.natures[:, None]
     shifted = _by_nature(nats.all) + _shifted_close(nats.closes, paths)
@@ -152,7 +183,7 @@ def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths, balancer: Float
         log(prompt)
         + _prompt(_end_nats(with_close, paths), shifted, paths.shifts),
         log(priors.late_application) + prompt_handshakes + _late_application(nats, paths, priors.steady_application),
-        log(priors.late) + _late(nats, paths, priors.steady),
+        late,
         np.logaddexp(
             log(priors.balancer * (1 - priors.connects_first)) + balancer,
             log(priors.front_end) + prompt_handshakes + any_leg(sum_nats(application)),
@@ -162,11 +193,12 @@ def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths, balancer: Float
 
 def _late(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
     """Log-likelihoods of hosts that are late in every answer: by one delay, or by one in handshakes and another one
-    where applications answer; a share of them as `steady` as a leg."""
+    where applications answer; and (second row) of the share of them that are as `steady` as a leg."""
     apart = _any_late(nats.handshake) + _late_application(nats, paths, 0.0)
     alike = _any_late(nats.all, _late_close(nats, paths))
     either = _either(alike, apart)
-    return np.logaddexp(log(1 - steady) + either, log(steady) + _as_steady(nats, paths)) if steady else either
+    as_steady = log(steady) + _as_steady(nats, paths) if steady else np.full(len(either), -np.inf)
+    return np.stack([log(1 - steady) + either, as_steady])
 
 
 def _either(alike: Floats, apart: Floats) -> Floats:

@@ -127,7 +127,7 @@ class MomentNats(Struct, frozen=True):
     queue: Floats
     device: Floats
 
-    def of(self, units: slice) -> MomentNats:
+    def of(self, units: slice | Ints) -> MomentNats:
         """Those of some units."""
         return MomentNats(self.queue[units], self.device[units])
 

@@ -29,10 +29,11 @@ from msgspec.structs import replace
 from detector.one_capture.hypotheses.cached_answers import CacheNats
 from detector.one_capture.hypotheses.member_nats import ENDS_TLS, MemberNats
 from detector.one_capture.hypotheses.splits import Groups
-from detector.one_capture.hypotheses.sums import any_leg, by_group, log, sum_nats
+from detector.one_capture.hypotheses.sums import by_group, log, sum_nats
 from detector.one_capture.likelihoods.priors import Priors
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
+from detector.one_capture.members import Ints
 
 #: Of networks that are end to end, those whose members are alike: one link and one sort of application.
 _ALIKE = 0.5
@@ -70,6 +71,14 @@ class Posterior(Struct, frozen=True):
     site: Floats
     leg_nats: Floats
     member_site: Floats
+
+    def replaced(self, others: Posterior, groups: Ints, members: Ints) -> Posterior:
+        """The same with `others` at these groups and members."""
+        columns = {}
+        for name in Posterior.__struct_fields__:
+            columns[name] = getattr(self, name).copy()
+            columns[name][members if name in ("leg_nats", "member_site") else groups] = getattr(others, name)
+        return Posterior(**columns)
 
 
 def joined(parts: Sequence[Posterior]) -> Posterior:
@@ -124,6 +133,7 @@ def posterior(
         log(priors.split * priors.connects_first) + groups.waiting(waiting) + seen.connects_first,
         log(priors.split * priors.caches) + groups.cached(cached) + seen.split,
         log(priors.split * priors.unsteady) + groups.unsteady() + seen.split,
+        log(priors.split) + np.log(together) + log(priors.devices) + devices + seen.split,
         log(priors.split * HOLDS_ACKS) + passed + seen.holding,
         whole + log(priors.handshakes_answered) + passed + seen.handshakes_answered,
         whole + plain + np.log(1 - _ALIKE * together) + every_end + seen.end,
@@ -138,13 +148,13 @@ def posterior(
     all_site = np.exp(summed(parts[3] + without) - every_end)
     legs, behind_tls = groups.legs, groups.legs_behind_tls
     return Posterior(
-        split=shares[:4].sum(axis=0),
-        end=shares[6] * np.maximum(1.0 - all_late - all_site, 0.0) + shares[7],
-        late=shares[6] * all_late + shares[10] + shares[11],
-        fleet=shares[8] + shares[9],
-        handshakes_answered=shares[5],
-        holding=shares[4],
-        site=shares[6] * all_site,
+        split=shares[:5].sum(axis=0),
+        end=shares[7] * np.maximum(1.0 - all_late - all_site, 0.0) + shares[8],
+        late=shares[7] * all_late + shares[11] + shares[12],
+        fleet=shares[9] + shares[10],
+        handshakes_answered=shares[6],
+        holding=shares[5],
+        site=shares[7] * all_site,
         leg_nats=np.logaddexp(
             legs + (crossing - split)[groups.group, None] - sum_nats(legs)[:, None],
             behind_tls + (ends_tls - split)[groups.group, None] - sum_nats(behind_tls)[:, None],
@@ -156,8 +166,7 @@ def posterior(
 def _devices(members: MemberNats, priors: Priors) -> Floats:
     """Log-likelihoods by member where most of a group have devices that delay all that they say; a share of these do so
     as steadily as a leg would, so that no shape tells them from one."""
-    steady = log(priors.steady) + any_leg(members.legs)
-    slow = np.logaddexp(log(1 - priors.steady) + members.device, steady)
+    slow = np.logaddexp(*members.device)
     others = sum_nats(members.parts[:2].T) - np.log(1 - priors.late)
     either: Floats = np.logaddexp(log(_DEVICES_SHARE) + slow, log(1 - _DEVICES_SHARE) + others)
     return either

@@ -107,9 +107,10 @@ def test_groups_know_nothing_of_each_other(talks: list[Talk], others: list[Talk]
 @settings(max_examples=60)
 @given(TALKS, SIDES, PINGS)
 def test_a_group_of_one_connection_is_judged_as_that_connection(talk: Talk, at_client: bool, pings) -> None:
-    """Where the variation of its round trips is not known: a server's group weighs it besides. So does a group of
-    clients a cache, where some answers are late and others not."""
+    """Where the variation of its round trips is not known: a server's group weighs it besides, and whether its clients
+    look at regular times. So does a group of clients a cache, where some answers are late and others not."""
     found = judged([replace(talk, round_trips=2)], at_client=at_client, pings=pings)
+    assume(at_client or of_connections(found, "split")[0] <= 0.5)
     assume(not (at_client and answer_at_once_and_late(found.timing, found.timing.member, np.zeros(1)).any()))
     for name in (*NAMES, "member_site", "leg_nats"):
         group, connection = getattr(found.groups, name), of_connections(found, name)
