@@ -35,7 +35,6 @@ class Vantage(Struct, frozen=True, dict=True):
     packets: PacketColumns
     payload: dict[Direction, PayloadSample]
     clock_set_back: bool = False  # the capture's times fell back
-    file_rows: Int64Array | None = None  # where its packets stand among those of the file; None: in the same order
 
     @cached_property
     def _made(self) -> dict[tuple[object, Direction], object]:

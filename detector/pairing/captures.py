@@ -19,8 +19,8 @@ from detector.pairing.match import Ground, Match
 from detector.pairing.matching import Matcher
 from detector.pairing.same_request import another_answer, same_request
 from detector.pairing.server_index import ServerIndex
-from detector.streams.file_order import in_time
 from detector.streams.loaded import LoadedPairs
+from detector.streams.set_back import continued
 from detector.streams.sides import Sides
 from detector.vantage.capture_sides import (
     client_nearness,
@@ -351,12 +351,12 @@ def _stream_bytes(vantage: Vantage) -> int:
 
 
 def _vantage(capture: ConnectionSource, number: int) -> Vantage:
-    seen = in_time(capture.packets(number))
+    seen = continued(capture.packets(number))
     payload = capture.payload(number)
     for direction in DIRECTIONS:
         payload[direction] = without_blanked(payload[direction])
     connection = capture.connections[number]
-    return Vantage(capture.path, connection, seen.packets, payload, seen.clock_set_back, seen.file_rows)
+    return Vantage(capture.path, connection, seen.packets, payload, seen.clock_set_back)
 
 
 def _packets(capture: ConnectionSource, numbers: Sequence[int]) -> Sequence[int] | Int64Array:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from detector.streams.curves import DOUBTED_STEP_NS
-from detector.streams.file_order import InTime, in_time
 from detector.streams.loaded import LoadedVantages
+from detector.streams.set_back import continued
 from detector.vantage.not_captured import without_blanked
 from pepscope.captures.capture import Capture
 from pepscope.captures.connections import Connection
@@ -34,11 +34,13 @@ def load_vantages(capture: Capture, numbers: Sequence[int]) -> LoadedVantages:
     loaded = capture.load(numbers, DOUBTED_STEP_NS)
     packets = [each[0] for each in loaded]
     up, down = [each[1] for each in loaded], [each[2] for each in loaded]
-    moved: dict[int, InTime] = {}
+    set_back: set[int] = set()
     for row, (recorded, _, _, falls, is_blanked) in enumerate(loaded):
         if falls:
-            moved[row] = in_time(recorded)
-            packets[row] = moved[row].packets
+            seen = continued(recorded)
+            packets[row] = seen.packets
+            if seen.clock_set_back:
+                set_back.add(row)
         if is_blanked:
             up[row], down[row] = without_blanked(up[row]), without_blanked(down[row])
-    return LoadedVantages(capture.path, table, packets, {_UP: up, _DOWN: down}, moved)
+    return LoadedVantages(capture.path, table, packets, {_UP: up, _DOWN: down}, set_back)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 
 from detector.options import DetectOptions
 from detector.pair import DatagramLeg, LoadedVantage, Pair, SummaryTable, Vantage
-from detector.streams.file_order import InTime
 from pepscope.captures.packets import Direction, Int64Array, PacketColumns, PayloadSample
 from pepscope.results.evidence.growing import Repeated
 from pepscope.results.verdicts import FloatArray
@@ -64,14 +63,14 @@ class LoadedVantages(OnDemand[Vantage]):
         table: SummaryTable,
         packets: Sequence[PacketColumns],
         payload: Mapping[Direction, Sequence[PayloadSample]],
-        moved: Mapping[int, InTime] | None = None,
+        set_back: Collection[int] = (),
     ) -> None:
         self.capture = capture
         self.table = table
         self.packets = packets
         self.payload = payload
         self.rows: Int64Array | None = None
-        self._moved = moved or {}
+        self._set_back = set_back
         self._made_in: tuple[LoadedVantages, list[int]] | None = None  # and the places there
         super().__init__(len(packets))
 
@@ -90,11 +89,8 @@ class LoadedVantages(OnDemand[Vantage]):
             return every[places[row]]
         payload = {way: samples[row] for way, samples in self.payload.items()}
         nothing: Any = None  # the summary is a row of the table
-        moved = self._moved.get(row)
-        was_set_back, file_rows = (moved.clock_set_back, moved.file_rows) if moved else (False, None)
-        return LoadedVantage(
-            self.capture, nothing, self.packets[row], payload, was_set_back, file_rows, self.table, row
-        )  # fmt: skip
+        was_set_back = row in self._set_back
+        return LoadedVantage(self.capture, nothing, self.packets[row], payload, was_set_back, self.table, row)
 
 
 class LoadedPairs(OnDemand[Pair]):

@@ -30,4 +30,4 @@ def _with_sides_swapped(vantage: Vantage) -> Vantage:
     )
     packets = vantage.packets.replaced(direction=vantage.packets.direction ^ np.uint8(1))
     payload = {direction: vantage.payload[direction.reverse] for direction in Direction}
-    return Vantage(vantage.capture, connection, packets, payload, vantage.clock_set_back, vantage.file_rows)
+    return Vantage(vantage.capture, connection, packets, payload, vantage.clock_set_back)

@@ -5,6 +5,7 @@ use crate::key::Key;
 use crate::missing::NotCaptured;
 use crate::records::columns::{Columns, EncodedPackets, PacketStore};
 use crate::records::payload_sample::{is_kept, PayloadPieces, PieceStore};
+use crate::storage::in_time::Doubted;
 use crate::stream::reading::Reading;
 use crate::summary::ConnectionSummary;
 use crate::table::{FlowTable, Place};
@@ -20,7 +21,8 @@ pub struct Settings {
     pub payload: bool,
 }
 
-/// Connections in the making. Push every segment in capture order, then finish.
+/// Connections in the making. Push every segment in capture order (those between two end points may be in another, and
+/// come after others), then finish.
 ///
 /// With columns, one analysis holds at most 2^32 - 1 packets; beyond that, partition the capture (`spill`).
 pub struct Analysis {
@@ -160,7 +162,9 @@ impl Analysis {
             Place::Found { slot, connection, side } => {
                 let is_syn = segment.flags & flag::SYN != 0;
                 if is_syn && connections[connection as usize].is_succeeded_by(side, segment) {
-                    self.connections[connection as usize].release();
+                    let succeeded = &mut self.connections[connection as usize];
+                    succeeded.note_next_time(segment.time_ns);
+                    succeeded.release();
                     let successor = self.add(key, segment);
                     self.table.replace(slot, successor);
                     return (successor, 0);
@@ -181,10 +185,22 @@ impl Analysis {
         (self.connections.len() - 1) as u32
     }
 
+    /// End points of connections whose times fall back.
+    pub(crate) fn doubted(&self) -> Doubted {
+        Doubted::new(
+            self.connections.iter().filter(|connection| connection.falls_back).map(|connection| connection.key),
+        )
+    }
+
     /// The end of the capture.
     pub fn finish(mut self) -> Connections {
         drop(self.table);
         self.connections.iter_mut().for_each(Connection::release);
+        if !self.connections.is_sorted_by_key(|connection| connection.first_frame) {
+            let ranks = ranked(&mut self.connections);
+            self.packets.rank(&ranks);
+            self.pieces.rank(&ranks);
+        }
         let packets = self.settings.columns.then(|| self.packets.finish(&self.connections));
         let connections = &self.connections;
         let payload = self.settings.payload.then(|| {
@@ -198,6 +214,18 @@ impl Analysis {
         });
         Connections { connections: self.connections, options_store: self.options_store, packets, payload }
     }
+}
+
+/// Sorts connections by the frame of their first packet; gives the new place of each.
+fn ranked(connections: &mut [Connection]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..connections.len()).collect();
+    order.sort_by_key(|&place| connections[place].first_frame);
+    let mut ranks = vec![0; order.len()];
+    for (rank, &place) in order.iter().enumerate() {
+        ranks[place] = rank;
+    }
+    connections.sort_by_key(|connection| connection.first_frame);
+    ranks
 }
 
 /// All connections of a capture (or of a part of it) in the order of their first packets.

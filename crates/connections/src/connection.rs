@@ -22,6 +22,9 @@ const FIRST_UNPRIVILEGED_PORT: u16 = 1024;
 /// First of the ports that the common systems give to clients.
 const FIRST_EPHEMERAL_PORT: u16 = 32768;
 
+/// Interrupts that a network card collects, and the queues that they fill, put packets out of order by less.
+pub(crate) const OUT_OF_ORDER_NS: i64 = 1_000_000;
+
 /// How a connection ended within the capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
@@ -37,6 +40,8 @@ pub(crate) struct Connection {
     pub(crate) first_frame: u64,
     pub(crate) first_time_ns: i64,
     pub(crate) last_time_ns: i64,
+    /// Times fell by more than `OUT_OF_ORDER_NS`, within the connection or to the one that succeeded it.
+    pub(crate) falls_back: bool,
     pub(crate) syn_ack_ns: Option<i64>,
     pub(crate) handshake_ack_ns: Option<i64>,
     pub(crate) tunnel: TunnelKind,
@@ -58,6 +63,7 @@ impl Connection {
             first_frame: segment.frame_index,
             first_time_ns: segment.time_ns,
             last_time_ns: segment.time_ns,
+            falls_back: false,
             syn_ack_ns: None,
             handshake_ack_ns: None,
             tunnel: segment.tunnel.kind,
@@ -167,6 +173,7 @@ impl Connection {
         segment: &Segment<'_>,
         options_store: &mut Vec<u8>,
     ) -> Reading {
+        self.note_next_time(segment.time_ns);
         self.last_time_ns = self.last_time_ns.max(segment.time_ns);
         let repeats = match self.sides[side].count(segment) {
             Repeat::No => false,
@@ -229,6 +236,11 @@ impl Connection {
         }
         self.under_way = self.is_under_way();
         reading
+    }
+
+    /// The time of the next packet between the same end points, of this connection or of its successor.
+    pub(crate) fn note_next_time(&mut self, time_ns: i64) {
+        self.falls_back |= time_ns < self.last_time_ns.saturating_sub(OUT_OF_ORDER_NS);
     }
 
     pub(crate) fn release(&mut self) {

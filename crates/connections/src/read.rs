@@ -4,6 +4,9 @@
 //! to temporary files, in partitions of which each fits ([`crate::spill`]). Standard input cannot be read twice, so its
 //! segments go there from the start. Without packet columns only connections need memory: those beyond the limit go to
 //! temporary files in the same pass.
+//!
+//! Where times of connections fall back, the file is read again, and those between the same end points are taken in the
+//! order of time if that contradicts them less ([`crate::storage::in_time`]).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +16,10 @@ use pepscope_wire::{CaptureError, CaptureReader, Datagram, DatagramObserver, Ech
 use crate::analysis::{Analysis, Connections, Settings};
 use crate::capture::{AnalysedCapture, Packets};
 use crate::datagram_flow::{DatagramFlow, DatagramFlows};
+use crate::key::Key;
 use crate::references::{Reference, References};
+use crate::storage::aside::{push_all_in_time, Apart, Aside};
+use crate::storage::in_time::Doubted;
 use crate::storage::oversize::PartitionSizes;
 use crate::storage::partitioned::PartitionedPackets;
 use crate::storage::spill::{Spill, SpillError};
@@ -24,6 +30,8 @@ const SEGMENTS_BETWEEN_LOOKS: u32 = 1 << 16;
 const FEWEST_PARTITIONS: usize = 8;
 /// Each is an open file, and systems allow 1024 of them. A power of two, as all numbers of partitions are.
 const MOST_PARTITIONS: usize = 64;
+/// One that finds times that fall back, one that finds too many packets, and one that has all of them in files.
+const MOST_PASSES: usize = 3;
 
 const SUMMARIES_ONLY: Settings = Settings { columns: false, payload: false };
 
@@ -78,22 +86,27 @@ pub fn read_capture<S: Source>(
         Ok(reader)
     };
     let mut reader = open(source)?;
-    let spills_from_start = settings.columns && !source.can_be_read_again();
-    let spill = if spills_from_start { Some(Spill::create(None, MOST_PARTITIONS)?) } else { None };
-    let sink = Sink { settings, memory_bytes, analysis: Some(Analysis::new(settings)), spill };
-    let (summaries, packets) = match pass(source, &mut reader, sink)? {
-        Pass::Complete(complete) => complete,
-        Pass::TooLarge { partitions } => {
-            reader = open(source)?;
-            let spill = Some(Spill::create(None, partitions)?);
-            let sink = Sink { settings, memory_bytes, analysis: None, spill };
-            match pass(source, &mut reader, sink)? {
-                Pass::Complete(complete) => complete,
-                Pass::TooLarge { .. } => return Err(ReadError::Changed),
+    let can_be_read_again = source.can_be_read_again();
+    let spills_from_start = settings.columns && !can_be_read_again;
+    let aside = if spills_from_start { Some(Aside::every(MOST_PARTITIONS)?) } else { None };
+    let mut sink = Sink { settings, memory_bytes, can_be_read_again, analysis: Some(Analysis::new(settings)), aside };
+    for _ in 0..MOST_PASSES {
+        sink = match pass(source, &mut reader, sink)? {
+            Pass::Complete((summaries, packets)) => {
+                return Ok(AnalysedCapture::new(reader.tally().clone(), summaries, packets, observer.finish()));
             }
-        }
-    };
-    Ok(AnalysedCapture::new(reader.tally().clone(), summaries, packets, observer.finish()))
+            Pass::TooLarge { partitions } => {
+                let aside = Some(Aside::every(partitions)?);
+                Sink { settings, memory_bytes, can_be_read_again, analysis: None, aside }
+            }
+            Pass::OutOfTime { doubted } => {
+                let aside = Some(Aside::doubted(doubted)?);
+                Sink { settings, memory_bytes, can_be_read_again, analysis: Some(Analysis::new(settings)), aside }
+            }
+        };
+        reader = open(source)?;
+    }
+    Err(ReadError::Changed)
 }
 
 /// What the latest pass makes of UDP datagrams and ICMP echo messages.
@@ -156,9 +169,10 @@ pub(crate) enum Summaries {
 struct Sink {
     settings: Settings,
     memory_bytes: u64,
+    can_be_read_again: bool,
     /// Gone once it holds more than is allowed.
     analysis: Option<Analysis>,
-    spill: Option<Spill>,
+    aside: Option<Aside>,
 }
 
 impl SegmentVisitor for Sink {
@@ -166,7 +180,7 @@ impl SegmentVisitor for Sink {
 
     #[inline(always)]
     fn visit_plain(&mut self, segment: &PlainSegment<'_>) -> Result<bool, SpillError> {
-        match (&mut self.analysis, &self.spill) {
+        match (&mut self.analysis, &self.aside) {
             (Some(analysis), None) => Ok(analysis.push_plain(segment)),
             _ => Ok(false),
         }
@@ -180,23 +194,33 @@ impl SegmentVisitor for Sink {
 impl Sink {
     #[inline]
     fn push(&mut self, segment: &Segment<'_>) -> Result<(), SpillError> {
+        if let Some(apart) = self.apart() {
+            if apart.doubted.find(&Key::of(segment)).is_some() {
+                return apart.spill.push(segment);
+            }
+        }
         if !self.settings.columns {
             return self.push_without_packets(segment);
         }
         if let Some(analysis) = &mut self.analysis {
             analysis.push(segment);
         }
-        if let Some(spill) = &mut self.spill {
+        if let Some(spill) = self.aside.as_mut().and_then(|aside| aside.spill.as_mut()) {
             spill.push(segment)?;
         }
         Ok(())
     }
 
+    fn apart(&mut self) -> Option<&mut Apart> {
+        self.aside.as_mut()?.apart.as_mut()
+    }
+
     /// Segments of connections for which memory has no room go to temporary files.
     #[inline]
     fn push_without_packets(&mut self, segment: &Segment<'_>) -> Result<(), SpillError> {
+        let to_come = self.apart().map_or(0, |apart| apart.doubted.len());
         let Some(analysis) = &mut self.analysis else { return Ok(()) };
-        let held_bytes = analysis.connection_count() * Analysis::CONNECTION_BYTES;
+        let held_bytes = (analysis.connection_count() + to_come) * Analysis::CONNECTION_BYTES;
         if held_bytes as u64 <= self.memory_bytes {
             analysis.push(segment);
             return Ok(());
@@ -205,10 +229,22 @@ impl Sink {
             return Ok(());
         }
         // Opened where they are needed, since opening them takes longer than reading a small capture.
-        match &mut self.spill {
+        match &mut self.aside.get_or_insert_default().spill {
             Some(spill) => spill.push(segment),
             none => none.insert(Spill::create(None, MOST_PARTITIONS)?).push(segment),
         }
+    }
+
+    fn holds_every_segment(&self) -> bool {
+        self.aside.as_ref().is_some_and(|aside| aside.spill.is_some())
+    }
+
+    /// End points of connections whose times fall back, where this pass did not look at them in the order of time.
+    fn read_again_in_time(&mut self) -> Option<Doubted> {
+        if !self.can_be_read_again || self.apart().is_some() {
+            return None;
+        }
+        self.analysis.as_ref().map(Analysis::doubted).filter(|doubted| !doubted.is_empty())
     }
 
     fn exceeds_memory(&self) -> bool {
@@ -217,14 +253,26 @@ impl Sink {
     }
 
     fn finish(self) -> Result<(Summaries, Packets), SpillError> {
-        let Sink { settings, memory_bytes, analysis, spill } = self;
+        let Sink { settings, memory_bytes, analysis, aside, .. } = self;
+        let Aside { apart, spill } = aside.unwrap_or_default();
+        let mut analysis = match (analysis, &spill) {
+            (None, Some(_)) => None,
+            (analysis, _) => Some(analysis.unwrap_or_else(|| Analysis::new(settings))),
+        };
+        if let (Some(analysis), Some(apart)) = (&mut analysis, apart) {
+            push_all_in_time(apart.spill, &apart.doubted, analysis)?;
+        }
         match (analysis, spill) {
-            (Some(analysis), Some(spill)) if !settings.columns && spill.segment_count() > 0 => {
+            (None, spill) => partitioned(spill.map_or_else(|| Spill::create(None, 1), Ok)?, settings, memory_bytes),
+            (Some(analysis), Some(spill)) if !settings.columns => {
                 Ok((Summaries::InFile(store_all(&analysis.finish(), spill)?), Packets::NotKept))
             }
-            (None, Some(spill)) => partitioned(spill, settings, memory_bytes),
-            (analysis, _) => {
-                let analysis = analysis.unwrap_or_else(|| Analysis::new(settings));
+            (Some(mut analysis), spill) => {
+                let doubted = analysis.doubted();
+                if let Some(spill) = spill.filter(|_| !doubted.is_empty()) {
+                    analysis = Analysis::new(settings);
+                    push_all_in_time(spill, &doubted, &mut analysis)?;
+                }
                 let mut connections = Box::new(analysis.finish());
                 let packets = Packets::in_memory(&mut connections);
                 Ok((Summaries::InMemory(connections), packets))
@@ -266,6 +314,10 @@ enum Pass {
     TooLarge {
         partitions: usize,
     },
+    /// Times of connections fall back.
+    OutOfTime {
+        doubted: Doubted,
+    },
 }
 
 /// Pushes every segment into the sink.
@@ -273,19 +325,22 @@ fn pass<S: Source>(source: &mut S, reader: &mut CaptureReader, mut sink: Sink) -
     while reader.visit_many(SEGMENTS_BETWEEN_LOOKS, &mut sink)? == SEGMENTS_BETWEEN_LOOKS {
         report_progress(source, reader)?;
         if sink.exceeds_memory() {
-            if sink.spill.is_none() {
+            if !sink.holds_every_segment() {
                 return Ok(Pass::TooLarge { partitions: partitions_needed(reader) });
             }
             sink.analysis = None;
         }
     }
     if sink.exceeds_memory() {
-        if sink.spill.is_none() {
+        if !sink.holds_every_segment() {
             return Ok(Pass::TooLarge { partitions: FEWEST_PARTITIONS });
         }
         sink.analysis = None;
     }
-    Ok(Pass::Complete(sink.finish()?))
+    match sink.read_again_in_time() {
+        Some(doubted) => Ok(Pass::OutOfTime { doubted }),
+        None => Ok(Pass::Complete(sink.finish()?)),
+    }
 }
 
 fn report_progress<S: Source>(source: &mut S, reader: &CaptureReader) -> Result<(), ReadError<S::Stop>> {

@@ -1,5 +1,6 @@
 //! One direction of a connection: what its sender sent, and what the capture shows of it.
 
+pub(crate) mod contradictions;
 pub(crate) mod coverage;
 pub(crate) mod in_order;
 pub(crate) mod opening;

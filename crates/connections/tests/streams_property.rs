@@ -137,11 +137,13 @@ fn partitions_give_what_the_whole_gives() {
     for partitions in [1, 2, 7] {
         let packets = prop::collection::vec(any_segment(), 600).new_tree(&mut runner);
         let Ok(packets) = packets.map(|tree| tree.current()) else { unreachable!() };
+        let mut times: Vec<i64> = packets.iter().map(|segment| segment.time_ns).collect();
+        times.sort_unstable();
         let mut whole = Analysis::new(settings);
         let Ok(mut spill) = Spill::create(None, partitions) else { unreachable!() };
         for (index, segment) in packets.iter().enumerate() {
             // Other hosts too, so that there is something to spread.
-            let mut segment = Segment { frame_index: index as u64, ..*segment };
+            let mut segment = Segment { frame_index: index as u64, time_ns: times[index], ..*segment };
             segment.source_port ^= (index % 5) as u16 * 8;
             segment.destination_port ^= (index % 5) as u16 * 8;
             whole.push(&segment);

@@ -74,15 +74,11 @@ class PacketNames:
         for path, connections in of_capture.items():
             capture = self.captures[path]
             numbers = [each.vantage.number for each in connections]
-            in_file = [_rows_in_file(each) for each in connections]
-            found = capture.frames_of_rows(numbers, in_file)
-            for number, each, rows, (ends, frames) in zip(numbers, connections, in_file, found, strict=True):
+            found = capture.frames_of_rows(numbers, [each.rows for each in connections])
+            for number, each, (ends, frames) in zip(numbers, connections, found, strict=True):
                 each.ends = ends if len(capture.files) == 1 else None
-                times_ns = (
-                    capture.packets(number).time_ns[rows]
-                    if each.vantage.clock_set_back
-                    else each.vantage.packets.time_ns[each.rows]
-                ).tolist()
+                recorded = capture.packets(number) if each.vantage.clock_set_back else each.vantage.packets
+                times_ns = recorded.time_ns[each.rows].tolist()
                 each.located = zip(map(capture.located, frames), times_ns, strict=True)
 
     def _pointed(self, asked: Sequence[Asked], most: int) -> list[list[Shown]]:
@@ -127,12 +123,6 @@ class _Seen(Struct):
     rows: list[int]
     located: Iterator[tuple[tuple[str, int], int]] = iter(())
     ends: tuple[int, int] | None = None
-
-
-def _rows_in_file(seen: _Seen) -> list[int]:
-    """Where the rows asked for stand among the connection's packets in its file."""
-    order = seen.vantage.file_rows
-    return seen.rows if order is None else order[seen.rows].tolist()
 
 
 def _ends(observed: Observed, seen: Mapping[int, _Seen]) -> dict[str, tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Files that hold one direction of a connection behind the other, with right times."""
+"""Files that hold one direction of a connection behind the other, with right times; and clocks that were set back."""
 
 from __future__ import annotations
 
@@ -10,49 +10,37 @@ import pytest
 from benchmarks.metamorphic.losses import one_direction_first
 from benchmarks.metamorphic.records import records_of
 from benchmarks.metamorphic.writing import write
-from detector.streams.file_order import in_time
+from detector.streams.set_back import continued
 from pepscope import detect
-from pepscope.captures.packets import Direction, PacketColumns
+from pepscope.captures.capture import open_capture
+from pepscope.captures.packets import Direction
 from tests.captures.containers import read_capture
 from tests.detector.corpus import pairs
-from tests.detector.rewriting import keep
 
-SIDES = ("client_side", "server_side")
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
-def apart(packets: PacketColumns, first: Direction) -> PacketColumns:
-    return keep(packets, np.argsort(packets.direction != first, kind="stable"))
-
-
-@pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("first", list(Direction))
-def test_packets_come_back_into_the_order_of_time(first, side):
-    (pair,) = pairs("reg_dl_reno_loss1")
-    recorded = getattr(pair, side).packets
-    fallen = apart(recorded, first)
-    seen = in_time(fallen)
-    assert seen.packets.time_ns.tolist() == recorded.time_ns.tolist()
-    assert seen.packets.sequence_offset.tolist() == recorded.sequence_offset.tolist()
-    assert not seen.clock_set_back
-    assert seen.file_rows is not None
-    assert fallen.ip_id[seen.file_rows].tolist() == seen.packets.ip_id.tolist()
-
-
-def test_a_clock_that_was_set_back_leaves_the_order():
+def test_a_clock_that_was_set_back_is_known():
     (pair,) = pairs("reg_dl_reno_loss1")
     recorded = pair.server_side.packets
+    assert continued(recorded).packets is recorded
     late = np.arange(len(recorded)) > len(recorded) // 2
-    seen = in_time(recorded.replaced(time_ns=recorded.time_ns - 200_000_000 * late))
+    seen = continued(recorded.replaced(time_ns=recorded.time_ns - 200_000_000 * late))
     assert seen.clock_set_back
-    assert seen.file_rows is None
-    # Between SYN and SYN-ACK, of a capture that lacks what else the client sent.
-    is_kept = (recorded.direction == Direction.DOWN) | (np.arange(len(recorded)) == 0)
-    answered = keep(recorded, is_kept)
+    assert (np.diff(seen.packets.time_ns) >= np.minimum(np.diff(recorded.time_ns), 0)).all()
+
+
+def test_the_reader_leaves_packets_of_a_clock_that_was_set_back_in_their_order(tmp_path):
+    """Between SYN and SYN-ACK, of a capture that lacks what else the client sent."""
+    recorded = records_of(read_capture(EXAMPLES / "regular" / "server.pcap.gz"), {})
+    answered = recorded.take(~recorded.is_up | (np.arange(len(recorded)) == 0))
     late = np.arange(len(answered)) > 0
-    seen = in_time(answered.replaced(time_ns=answered.time_ns - 200_000_000 * late))
-    assert seen.clock_set_back
-    assert seen.file_rows is None
+    answered.time_ns[:] -= 200_000_000 * late
+    write(tmp_path / "set-back.pcap", answered, "raw")
+    packets = open_capture(tmp_path / "set-back.pcap").packets(0)
+    assert packets.time_ns.tolist() == answered.time_ns.tolist()
+    assert packets.direction[0] == Direction.UP
+    assert continued(packets).clock_set_back
 
 
 @pytest.mark.parametrize("up_first", [True, False])
@@ -77,14 +65,3 @@ def test_verdict_sentence_and_packets_stay(example, verdict, up_first, tmp_path)
     in_server = [packet for packet in named if packet.capture.endswith("apart.pcap")]
     assert in_server
     assert all(frames[packet.time_ns] == packet.frame for packet in in_server)
-
-
-@pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("run_id", ["reg_dl_reno_loss1", "spl_ha_chat"])
-def test_the_later_part_of_a_capture_may_stand_first(run_id, side):
-    (pair, *_) = pairs(run_id)
-    recorded = getattr(pair, side).packets
-    halves = np.roll(np.arange(len(recorded)), len(recorded) // 2)
-    seen = in_time(keep(recorded, halves))
-    assert not seen.clock_set_back
-    assert seen.packets.time_ns.tolist() == recorded.time_ns.tolist()

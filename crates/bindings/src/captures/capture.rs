@@ -295,7 +295,7 @@ impl Capture {
             self.analysed.with_packets(index, |packets, place| {
                 let frames: Vec<i64> = packets.frame_indices(place).map(frame_number).collect();
                 let found = rows.iter().map(|&row| frames.get(row).copied()).collect::<Option<Vec<_>>>();
-                found.map(|found| (frames.first().copied().zip(frames.last().copied()), found))
+                found.map(|found| (frames.iter().min().copied().zip(frames.iter().max().copied()), found))
             })
         };
         let found: Result<Vec<_>, _> = py.detach(|| indices.into_iter().zip(rows).map(of_connection).collect());

@@ -90,9 +90,9 @@ pub(crate) fn frame_spans<'py>(
     let mut spans = Array2::from_elem((connections.len(), 2), NO_FRAME);
     for (row, &connection) in connections.iter().enumerate() {
         let ends = |packets: &pepscope_connections::EncodedPackets, place| {
-            let mut frames = packets.frame_indices(place);
-            let first = frames.next()?;
-            Some([first, frames.last().unwrap_or(first)])
+            packets.frame_indices(place).fold(None, |span: Option<[u64; 2]>, frame| {
+                Some(span.map_or([frame; 2], |[first, last]| [first.min(frame), last.max(frame)]))
+            })
         };
         if let Some(found) = analysed.with_packets(connection, ends).map_err(raised)? {
             for (cell, frame) in spans.row_mut(row).iter_mut().zip(found) {

@@ -122,6 +122,15 @@ impl PacketStore {
         track.packets += 1;
     }
 
+    /// Gives every connection another number.
+    pub(crate) fn rank(&mut self, ranks: &[usize]) {
+        let mut ranked = vec![Track::default(); self.tracks.len()];
+        for (track, &rank) in self.tracks.drain(..).zip(ranks) {
+            ranked[rank] = track;
+        }
+        self.tracks = ranked;
+    }
+
     /// Nothing follows.
     pub(crate) fn finish(self, connections: &[Connection]) -> EncodedPackets {
         let mut ended = EncodedPackets::default();

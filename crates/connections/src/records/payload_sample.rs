@@ -68,6 +68,13 @@ impl PieceStore {
         self.bytes.extend_from_slice(payload);
     }
 
+    /// Gives every connection another number.
+    pub(crate) fn rank(&mut self, ranks: &[usize]) {
+        for piece in &mut self.pieces {
+            piece.owner = ranks[(piece.owner / 2) as usize] as u64 * 2 + piece.owner % 2;
+        }
+    }
+
     /// Group by owner; `settle` gives each owner's final number and each piece's final offset, or `None` to drop it.
     pub(crate) fn group(mut self, owners: usize, settle: impl Fn(&Piece) -> Option<(u64, i64)>) -> PayloadPieces {
         self.pieces.retain_mut(|piece| match settle(piece) {

@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -146,14 +147,10 @@ impl Partitions {
 
     /// The segments of a partition in capture order; none beyond the last.
     pub fn read(&self, partition: usize) -> PartitionReader<'_> {
+        let end = self.bytes.get(partition).copied().unwrap_or(0);
         PartitionReader {
-            directory: &self.directory,
             file: self.files.get(partition),
-            read_bytes: &self.read_bytes,
-            end: self.bytes.get(partition).copied().unwrap_or(0),
-            offset: 0,
-            buffer: Vec::new(),
-            position: 0,
+            ..PartitionReader::empty(&self.directory, &self.read_bytes, 0..end)
         }
     }
 
@@ -164,7 +161,17 @@ impl Partitions {
         while let Some(segment) = reader.next_segment()? {
             analysis.push(&segment);
         }
+        let doubted = analysis.doubted();
+        if !doubted.is_empty() {
+            analysis = Analysis::new(settings);
+            self.push_in_time(partition, &doubted, &mut analysis)?;
+        }
         Ok(analysis.finish())
+    }
+
+    /// Where the temporary files are.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 }
 
@@ -181,16 +188,23 @@ pub struct PartitionReader<'a> {
     position: usize,
 }
 
-impl PartitionReader<'_> {
+impl<'a> PartitionReader<'a> {
+    /// Reads the records in these bytes of a file.
+    pub(crate) fn of(directory: &'a Path, file: &'a File, read_bytes: &'a AtomicU64, bytes: Range<u64>) -> Self {
+        PartitionReader { file: Some(file), ..PartitionReader::empty(directory, read_bytes, bytes) }
+    }
+
+    fn empty(directory: &'a Path, read_bytes: &'a AtomicU64, bytes: Range<u64>) -> Self {
+        let Range { start: offset, end } = bytes;
+        PartitionReader { directory, file: None, read_bytes, end, offset, buffer: Vec::new(), position: 0 }
+    }
+
     /// The next segment; `None` at the end.
     pub fn next_segment(&mut self) -> Result<Option<Segment<'_>>, SpillError> {
-        if self.buffer.len() - self.position < SCRATCH_BYTES && self.offset < self.end {
-            self.fill()?;
-        }
-        if self.position == self.buffer.len() {
+        if !self.is_ready()? {
             return Ok(None);
         }
-        let offset = self.offset - (self.buffer.len() - self.position) as u64;
+        let offset = self.offset_of_next();
         match decode_segment(&self.buffer[self.position..]) {
             Some((segment, length)) => {
                 self.position += length;
@@ -198,6 +212,32 @@ impl PartitionReader<'_> {
             }
             None => Err(SpillError::Corrupt { directory: self.directory.to_path_buf(), offset }),
         }
+    }
+
+    /// The time of the next segment; `None` at the end.
+    pub(crate) fn next_time_ns(&mut self) -> Result<Option<i64>, SpillError> {
+        if !self.is_ready()? {
+            return Ok(None);
+        }
+        match decode_segment(&self.buffer[self.position..]) {
+            Some((segment, _)) => Ok(Some(segment.time_ns)),
+            None => {
+                let offset = self.offset_of_next();
+                Err(SpillError::Corrupt { directory: self.directory.to_path_buf(), offset })
+            }
+        }
+    }
+
+    /// Whether the next record is in the buffer.
+    fn is_ready(&mut self) -> Result<bool, SpillError> {
+        if self.buffer.len() - self.position < SCRATCH_BYTES && self.offset < self.end {
+            self.fill()?;
+        }
+        Ok(self.position < self.buffer.len())
+    }
+
+    fn offset_of_next(&self) -> u64 {
+        self.offset - (self.buffer.len() - self.position) as u64
     }
 
     fn fill(&mut self) -> Result<(), SpillError> {

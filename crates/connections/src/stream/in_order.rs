@@ -21,7 +21,7 @@ impl Connection {
     /// Takes in a packet that `side` sent; `None`, and nothing is changed, where it does more than to continue.
     #[inline(always)]
     pub(crate) fn continue_with(&mut self, side: usize, segment: &PlainSegment<'_>) -> Option<Reading> {
-        if !self.under_way {
+        if !self.under_way || segment.time_ns < self.last_time_ns {
             return None;
         }
         let [first, second] = &mut self.sides;
@@ -49,7 +49,7 @@ impl Connection {
             return None;
         }
 
-        self.last_time_ns = self.last_time_ns.max(segment.time_ns);
+        self.last_time_ns = segment.time_ns;
         own.count_plain(segment);
         own.sequence.reach(end);
         if has_data {
