@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias, final
+from typing import Any, Final, Literal, Protocol, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -140,12 +140,12 @@ def read_capture(
     paths: Sequence[str],
     filter_programs: Mapping[int, Sequence[tuple[int, int, int, int]]] | None,
     memory_bytes: int,
-    payload: bool,
+    payload: bool | Literal["exchanges"],
     columns: bool,
     progress: Callable[[int, int], object] | None,
 ) -> Capture:
     """Read and analyse a capture of one file or several parts; `progress` gets bytes read and in all. Raises
-    CaptureError, OSError."""
+    CaptureError, OSError, ValueError for any other `payload`."""
 
 def begins_like_capture(path: str) -> bool:
     """Whether a file begins like a capture that can be read."""

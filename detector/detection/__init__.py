@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -12,7 +13,7 @@ from detector.options import DECISION_PROBABILITY, LEAST_PAIRING_CONFIDENCE, Clo
 from detector.shown.asked import Asked, AskedPackets
 from detector.shown.provenance import digests_of, stated_tool
 from pepscope.captures.at_once import open_captures
-from pepscope.captures.capture import Capture
+from pepscope.captures.capture import Capture, KeptPayload
 from pepscope.captures.opening.capture_files import CaptureFile, capture_name
 from pepscope.errors import UsageError
 from pepscope.results.attention import EndPoints
@@ -86,13 +87,13 @@ def detect(
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
     tool = stated_tool(options, filter=filter, networks=networks)
     digested = digests_of(paths, are_wanted=digests)
-    captures = _opened(paths, filter, share_bytes, progress, at_once=jobs > 1)
-    _log_captures(captures)
+    opened = partial(_opened, paths, filter, share_bytes, progress, at_once=jobs > 1)
     asked = Asked(series, connections, AskedPackets.of(packets))
     if second is None:
         from detector.detection.one_vantage import judge_one_vantage
 
-        return judge_one_vantage(captures, options, table, tool, digested, asked)
+        return judge_one_vantage(opened, options, table, tool, digested, asked)
+    captures = opened(True)
     from detector.detection.two_captures import judge_two_captures
 
     return judge_two_captures(captures, options, tool, digested, asked, jobs, share_bytes, progress)
@@ -131,12 +132,11 @@ def detect_vantage(
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
     tool = stated_tool(options, filter=filter, networks=networks, one_vantage=True)
     digested = digests_of(paths, are_wanted=digests)
-    captures = _opened(paths, filter, share_bytes, progress, at_once=False)
-    _log_captures(captures)
+    opened = partial(_opened, paths, filter, share_bytes, progress, at_once=False)
     from detector.detection.one_vantage import judge_one_vantage
 
     asked = Asked(series, connections, AskedPackets.of(packets))
-    return judge_one_vantage(captures, options, table, tool, digested, asked)
+    return judge_one_vantage(opened, options, table, tool, digested, asked)
 
 
 def _network_table(path: str) -> NetworkTable:
@@ -150,6 +150,7 @@ def _opened(
     expression: str | None,
     memory_bytes: int | None,
     progress: Callable[[int, int], object] | None,
+    payload: KeptPayload,
     *,
     at_once: bool,
 ) -> list[Capture]:
@@ -160,12 +161,14 @@ def _opened(
         paths,
         filter=expression,
         memory_bytes=memory_bytes,
+        payload=payload,
         tcp_needed=len(paths) == 1,
         progress=progress,
         at_once=at_once,
     )
     if not any(capture.tcp_packet_count for capture in captures):
         raise captures[0].nothing_to_analyse()
+    _log_captures(captures)
     return captures
 
 

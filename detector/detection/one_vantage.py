@@ -3,39 +3,57 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from detector.detection.temporary_files import temporary_bytes
 from detector.one_capture.detection import judge_vantage
-from detector.one_capture.further_methods import ConnectionsAlone, further_evidence
+from detector.one_capture.further_methods import ConnectionsAlone, further_evidence, further_methods
 from detector.one_capture.networks import NetworkTable
 from detector.options import DetectOptions
 from detector.shown.asked import Asked
 from detector.shown.provenance import capture_summary
-from pepscope.captures.capture import Capture
+from pepscope.captures.capture import Capture, KeptPayload
 from pepscope.captures.files.digest import FileDigest
 from pepscope.captures.provenance import Tool
 from pepscope.results.verdicts import DetectionResult, GroupSide
+
+if TYPE_CHECKING:
+    from detector.method import Method
 
 _LOG = logging.getLogger("pepscope.detect")
 
 
 def judge_one_vantage(
-    captures: Sequence[Capture],
+    opened: Callable[[KeptPayload], Sequence[Capture]],
     options: DetectOptions,
     networks: NetworkTable | None,
     tool: Tool,
     digests: Sequence[FileDigest],
     asked: Asked,
 ) -> DetectionResult:
-    """What captures of one vantage point show."""
+    """What captures of one vantage point show; `opened` reads them with as much of their payload as is needed."""
+    methods = further_methods(options)
+    captures = opened(True if methods or asked.series else "exchanges")
+    return _judged(captures, methods, options, networks, tool, digests, asked)
+
+
+def _judged(
+    captures: Sequence[Capture],
+    methods: Sequence[Method],
+    options: DetectOptions,
+    networks: NetworkTable | None,
+    tool: Tool,
+    digests: Sequence[FileDigest],
+    asked: Asked,
+) -> DetectionResult:
     at_client = options.first_at_client
     pairs, groups = judge_vantage(
         captures,
         taken_at=None if at_client is None else GroupSide.CLIENT if at_client else GroupSide.SERVER,
         networks=networks,
         least_probability=options.least_probability,
-        further_evidence=further_evidence(captures, options),
+        further_evidence=further_evidence(captures, options, methods),
         series=asked.series,
     )
     _LOG.info("judged; connections: %d, groups: %d", len(pairs), len(groups))

@@ -37,18 +37,23 @@ class ConnectionsAlone:
         raise IndexError(f"there is no connection {number}")
 
 
-def further_evidence(
-    captures: Sequence[Capture], options: DetectOptions
-) -> Callable[[int], tuple[Evidence, ...]] | None:
-    """What these methods find of a connection, by its number; None where there is no such method."""
+def further_methods(options: DetectOptions) -> Sequence[Method]:
+    """These methods."""
     if options.ack_delay_s is None and not is_offered(METHOD_PLUG_INS):
-        return None
-    from detector.method import Observation
+        return ()
     from detector.methods import METHODS, delayed_ack, methods
 
-    asked = [*([delayed_ack.METHOD] if options.ack_delay_s is not None else []), *methods()[len(METHODS) :]]
+    return [*([delayed_ack.METHOD] if options.ack_delay_s is not None else []), *methods()[len(METHODS) :]]
+
+
+def further_evidence(
+    captures: Sequence[Capture], options: DetectOptions, asked: Sequence[Method]
+) -> Callable[[int], tuple[Evidence, ...]] | None:
+    """What methods find of a connection, by its number; None where there is no method."""
     if not asked:
         return None
+    from detector.method import Observation
+
     alone = ConnectionsAlone(captures, options)
     return lambda number: _examined(asked, Observation(alone.pair(number)))
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from pepscope.captures.capture import Capture, open_capture
+from pepscope.captures.capture import Capture, KeptPayload, open_capture
 
 #: Between two reports of progress where only other threads still read.
 _BETWEEN_REPORTS_S = 0.1
@@ -23,6 +23,7 @@ def open_captures(
     *,
     filter: str | None = None,  # noqa: A002
     memory_bytes: int | None = None,
+    payload: KeptPayload = True,
     tcp_needed: bool = True,
     progress: Callable[[int, int], object] | None = None,
     at_once: bool = True,
@@ -33,7 +34,7 @@ def open_captures(
     the other. `progress` is called in this thread, with the bytes read of all files together and in all. Of several
     captures that cannot be read the first one's error is raised.
     """
-    read = partial(open_capture, filter=filter, memory_bytes=memory_bytes, tcp_needed=tcp_needed)
+    read = partial(open_capture, filter=filter, memory_bytes=memory_bytes, payload=payload, tcp_needed=tcp_needed)
     files = [path for path in paths if isinstance(path, str) and Path(path).is_file()]
     if not at_once or len(paths) < 2 or len(files) < len(paths):
         return [read(path, progress=progress) for path in paths]

@@ -8,6 +8,7 @@ pub(crate) mod frames;
 pub(crate) mod freed_memory;
 pub(crate) mod packets;
 pub(crate) mod payload;
+pub(crate) mod payload_choice;
 pub(crate) mod read;
 pub(crate) mod references;
 pub(crate) mod standard_input;

@@ -3,7 +3,7 @@
 //! `cargo run --release -p pepscope-connections --example rate -- [bulk|web] [packets] [columns]`
 //! `cargo run --release -p pepscope-connections --example rate -- FILE [columns]`
 
-use pepscope_connections::{json, read_capture, Analysis, ReadError, Settings, Source};
+use pepscope_connections::{json, read_capture, Analysis, Payload, ReadError, Settings, Source};
 use pepscope_wire::segment::{flag, Segment, TcpOptions, Tunnel, TunnelKind};
 use pepscope_wire::CaptureReader;
 use std::convert::Infallible;
@@ -126,7 +126,11 @@ impl Source for File<'_> {
 /// Read a capture into connections, then write them as JSON.
 fn capture(path: &std::path::Path, keep: bool) -> Result<(), ReadError<Infallible>> {
     let start = Instant::now();
-    let read = read_capture(&mut File(path), Settings { columns: keep, payload: keep }, u64::MAX)?;
+    let read = read_capture(
+        &mut File(path),
+        Settings { columns: keep, payload: if keep { Payload::Sample } else { Payload::Nothing } },
+        u64::MAX,
+    )?;
     let reading = start.elapsed();
     let count = read.connection_count();
     let (mut text, mut text_bytes) = (Vec::new(), 0);
@@ -166,7 +170,8 @@ fn main() -> Result<(), ReadError<Infallible>> {
     std::hint::black_box(sum);
 
     let start = Instant::now();
-    let mut analysis = Analysis::new(Settings { columns: keep, payload: keep });
+    let mut analysis =
+        Analysis::new(Settings { columns: keep, payload: if keep { Payload::Sample } else { Payload::Nothing } });
     for number in 0..packets {
         let made = make(number);
         analysis.push(&Segment { frame_index: number, time_ns: number as i64 * 1000, ..made });

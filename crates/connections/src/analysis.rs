@@ -1,10 +1,11 @@
 //! Segments in, connections out.
 
-use crate::connection::{Connection, FIRST_PACKETS};
+use crate::connection::Connection;
 use crate::key::Key;
 use crate::missing::NotCaptured;
 use crate::records::columns::{Columns, EncodedPackets, PacketStore};
 use crate::records::payload_sample::{is_kept, PayloadPieces, PieceStore};
+use crate::records::piece_choice::{Offered, Payload};
 use crate::storage::in_time::Doubted;
 use crate::stream::reading::Reading;
 use crate::summary::ConnectionSummary;
@@ -13,12 +14,19 @@ use pepscope_wire::segment::{flag, Segment};
 use pepscope_wire::PlainSegment;
 
 /// What to keep besides the summaries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     /// Every packet, for columns; without it memory grows with connections only.
     pub columns: bool,
-    /// Samples of captured payload.
-    pub payload: bool,
+    /// Captured payload.
+    pub payload: Payload,
+}
+
+impl Settings {
+    /// Whether anything is kept of packets.
+    fn keeps_packets(&self) -> bool {
+        self.columns || self.payload.is_kept()
+    }
 }
 
 /// Connections in the making. Push every segment in capture order (those between two end points may be in another, and
@@ -47,7 +55,7 @@ impl Analysis {
             connections: Vec::new(),
             options_store: Vec::new(),
             packets: PacketStore::default(),
-            pieces: PieceStore::default(),
+            pieces: PieceStore::of(settings.payload),
             recent: [0; 256],
         }
     }
@@ -71,12 +79,10 @@ impl Analysis {
         let (index, side) = self.assign(&key, segment);
         let connection = &mut self.connections[index as usize];
         let reading = connection.handle_segment(side, segment, &mut self.options_store);
-        if self.settings.payload && reading.payload_is_new && !segment.payload.is_empty() {
-            let own = &connection.sides[side];
-            // Until the beginning is known, pieces are stored and sorted at the end.
-            let settled = own.origin_known || connection.packets() > FIRST_PACKETS;
-            if !settled || is_kept(reading.payload_offset - own.origin) {
-                self.pieces.keep(index, side, reading.payload_offset, segment.payload);
+        if self.settings.payload.is_kept() {
+            let payload = (segment.payload, segment.payload_length);
+            if let Some(offered) = Offered::of(connection, side, payload, &reading, false) {
+                self.pieces.offer(index, side, &offered);
             }
         }
         if self.settings.columns {
@@ -102,7 +108,7 @@ impl Analysis {
         self.recent[hint] = index;
         let connection = &mut self.connections[index as usize];
         let Some(reading) = connection.continue_with(side, segment) else { return false };
-        if self.settings != Settings::default() {
+        if self.settings.keeps_packets() {
             // Copied here, so that they need no place in memory where nothing is kept.
             let (segment, reading) = (*segment, reading);
             self.keep_plain(index, side, &segment, &reading);
@@ -112,10 +118,11 @@ impl Analysis {
 
     #[inline(never)]
     fn keep_plain(&mut self, index: u32, side: usize, segment: &PlainSegment<'_>, reading: &Reading) {
-        let origin = self.connections[index as usize].sides[side].origin;
-        let is_sampled = self.settings.payload && reading.payload_is_new && !segment.payload.is_empty();
-        if is_sampled && is_kept(reading.payload_offset - origin) {
-            self.pieces.keep(index, side, reading.payload_offset, segment.payload);
+        if self.settings.payload.is_kept() {
+            let payload = (segment.payload, segment.payload_length);
+            if let Some(offered) = Offered::of(&self.connections[index as usize], side, payload, reading, true) {
+                self.pieces.offer(index, side, &offered);
+            }
         }
         if self.settings.columns {
             self.packets.push_plain(index, side, segment, reading);
@@ -203,7 +210,7 @@ impl Analysis {
         }
         let packets = self.settings.columns.then(|| self.packets.finish(&self.connections));
         let connections = &self.connections;
-        let payload = self.settings.payload.then(|| {
+        let payload = self.settings.payload.is_kept().then(|| {
             self.pieces.group(connections.len() * 2, |piece| {
                 let connection = &connections[(piece.owner / 2) as usize];
                 let side = (piece.owner % 2) as usize;

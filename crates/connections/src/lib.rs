@@ -28,6 +28,7 @@ pub use missing::{MissingPackets, NotCaptured};
 pub use read::{read_capture, ReadError, Source};
 pub use records::columns::{Columns, EncodedPackets, SackBlock};
 pub use records::payload_sample::{PayloadPieces, PIECE_BYTES};
+pub use records::piece_choice::{ChoosePieces, Offered, Payload};
 pub use references::{Reference, ReferenceKind, References};
 pub use storage::oversize::{Oversize, Size};
 pub use storage::spill;

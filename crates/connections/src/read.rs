@@ -17,6 +17,7 @@ use crate::analysis::{Analysis, Connections, Settings};
 use crate::capture::{AnalysedCapture, Packets};
 use crate::datagram_flow::{DatagramFlow, DatagramFlows};
 use crate::key::Key;
+use crate::records::piece_choice::Payload;
 use crate::references::{Reference, References};
 use crate::storage::aside::{push_all_in_time, Apart, Aside};
 use crate::storage::in_time::Doubted;
@@ -33,7 +34,7 @@ const MOST_PARTITIONS: usize = 64;
 /// One that finds times that fall back, one that finds too many packets, and one that has all of them in files.
 const MOST_PASSES: usize = 3;
 
-const SUMMARIES_ONLY: Settings = Settings { columns: false, payload: false };
+const SUMMARIES_ONLY: Settings = Settings { columns: false, payload: Payload::Nothing };
 
 /// What UDP flows and their samples take at most, however little memory is allowed: results must not depend on it.
 const DATAGRAM_MEMORY_BYTES: usize = 32 << 20;
@@ -80,7 +81,7 @@ pub fn read_capture<S: Source>(
     let observer = SharedObserver::default();
     let open = |source: &mut S| -> Result<CaptureReader, ReadError<S::Stop>> {
         let mut reader = source.open()?;
-        let flows = settings.payload.then(|| DatagramFlows::new(DATAGRAM_MEMORY_BYTES));
+        let flows = settings.payload.is_kept().then(|| DatagramFlows::new(DATAGRAM_MEMORY_BYTES));
         observer.replace(BesidesTcp { flows, references: References::default() });
         reader.set_observer(Box::new(observer.clone()));
         Ok(reader)

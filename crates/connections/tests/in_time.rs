@@ -2,7 +2,7 @@
 mod transcript;
 
 use pepscope_connections::spill::Spill;
-use pepscope_connections::{Columns, Connections, Settings};
+use pepscope_connections::{Columns, Connections, Payload, Settings};
 use pepscope_wire::segment::Segment;
 use proptest::prelude::*;
 use transcript::*;
@@ -37,7 +37,7 @@ fn read(segments: &[Segment<'_>]) -> Connections {
     for (frame, segment) in segments.iter().enumerate() {
         assert!(spill.push(&Segment { frame_index: frame as u64, ..*segment }).is_ok());
     }
-    let settings = Settings { columns: true, payload: true };
+    let settings = Settings { columns: true, payload: Payload::Sample };
     let Ok(connections) = spill.finish().and_then(|partitions| partitions.analyse(0, settings)) else { unreachable!() };
     connections
 }

@@ -1,7 +1,7 @@
 //! Payload samples: which regions are kept, and under which offsets.
 mod transcript;
 
-use pepscope_connections::{Analysis, Settings, PIECE_BYTES};
+use pepscope_connections::{Analysis, ChoosePieces, Offered, Payload, Settings, PIECE_BYTES};
 use pepscope_wire::segment::Segment;
 use transcript::*;
 
@@ -86,4 +86,35 @@ fn nothing_is_kept_unless_asked_for() {
     let connections = analysis.finish();
     assert!(connections.payload().is_none() && connections.columns().is_none());
     assert_eq!(connections.packet_count(), 1);
+}
+
+/// Wants what begins a stream, and what does more than to continue it.
+struct Beginnings;
+
+impl ChoosePieces for Beginnings {
+    fn is_wanted(&mut self, connection: usize, side: usize, offered: &Offered<'_>) -> bool {
+        assert_eq!(connection, 0);
+        assert_eq!(offered.bytes.map(<[u8]>::len), Some((offered.end - offered.start).min(256) as usize));
+        offered.begins || (side == 1 && offered.is_new && offered.acknowledgement == 400)
+    }
+}
+
+#[test]
+fn of_a_sample_only_what_is_chosen_is_kept() {
+    let mut segments = NUMBERS.handshake();
+    segments.extend([
+        up(30_000, ACK, 0, 0, 300),
+        up(31_000, ACK, 300, 0, 100),
+        up(90_000, ACK, 0, 0, 300), // again, which is not kept although the choice wants it
+        down(91_000, ACK, 0, 300, 10),
+        down(92_000, ACK, 10, 300, 10),
+        down(93_000, ACK, 20, 400, 10),
+        down(94_000, ACK, 30, 400, 0),
+    ]);
+    let mut analysis = Analysis::new(Settings { columns: false, payload: Payload::Chosen(|| Box::new(Beginnings)) });
+    segments.iter().for_each(|segment| analysis.push(segment));
+    let connections = analysis.finish();
+    let Some(pieces) = connections.payload() else { unreachable!() };
+    assert_eq!(pieces.of(0, 0).collect::<Vec<_>>(), [(0, payload(0, 256))]);
+    assert_eq!(pieces.of(0, 1).collect::<Vec<_>>(), [(0, payload(0, 10)), (20, payload(20, 10))]);
 }

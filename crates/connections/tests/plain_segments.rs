@@ -1,7 +1,7 @@
 //! The short path for packets that only continue a connection does to it what the long one does.
 mod transcript;
 
-use pepscope_connections::{Analysis, Connections, Settings};
+use pepscope_connections::{Analysis, ChoosePieces, Connections, Offered, Payload, Settings};
 use pepscope_wire::segment::{flag, Segment, TcpOptions, TunnelKind};
 use pepscope_wire::PlainSegment;
 use proptest::prelude::*;
@@ -147,7 +147,7 @@ fn plain<'a>(segment: &Segment<'a>) -> Option<PlainSegment<'a>> {
 
 /// The connections by the long path alone and with the short one, and how many packets that took.
 fn both(segments: &[Segment<'_>]) -> (Connections, Connections, usize) {
-    let settings = Settings { columns: true, payload: true };
+    let settings = Settings { columns: true, payload: Payload::Sample };
     let (mut long, mut short) = (Analysis::new(settings), Analysis::new(settings));
     let mut taken = 0;
     for segment in segments {
@@ -206,4 +206,25 @@ fn a_side_may_be_seen_late() {
     assert!(taken > 10, "{taken} packets");
     assert_eq!(long.summaries().collect::<Vec<_>>(), short.summaries().collect::<Vec<_>>());
     assert_eq!(columns(&long), columns(&short));
+}
+
+struct Continuing;
+
+impl ChoosePieces for Continuing {
+    fn is_wanted(&mut self, _: usize, _: usize, offered: &Offered<'_>) -> bool {
+        offered.only_continues
+    }
+}
+
+#[test]
+fn a_choice_is_told_what_only_continues() {
+    let mut analysis = Analysis::new(Settings { columns: false, payload: Payload::Chosen(|| Box::new(Continuing)) });
+    NUMBERS.handshake().iter().for_each(|segment| analysis.push(segment));
+    analysis.push(&up(30_000, ACK, 0, 0, 100));
+    let Some(data) = plain(&up(31_000, ACK, 100, 0, 100)) else { unreachable!("it has no options") };
+    assert!(analysis.push_plain(&data));
+    analysis.push(&up(32_000, ACK | flag::FIN, 200, 0, 100));
+    let connections = analysis.finish();
+    let Some(pieces) = connections.payload() else { unreachable!("payload was asked for") };
+    assert_eq!(pieces.of(0, 0).collect::<Vec<_>>(), [(100, payload(100, 100))]);
 }

@@ -1,7 +1,7 @@
 //! Streams cut, shuffled, repeated and lost at random: counts and offsets stay exact, and nothing panics.
 mod transcript;
 
-use pepscope_connections::{json, Analysis, Settings};
+use pepscope_connections::{json, Analysis, Payload, Settings};
 use pepscope_wire::segment::{Segment, TcpOptions, Tunnel, TunnelKind};
 use proptest::prelude::*;
 use transcript::*;
@@ -65,7 +65,7 @@ proptest! {
 
     #[test]
     fn nothing_panics_and_every_packet_is_counted(packets in prop::collection::vec(any_segment(), 0..300)) {
-        let mut analysis = Analysis::new(Settings { columns: true, payload: true });
+        let mut analysis = Analysis::new(Settings { columns: true, payload: Payload::Sample });
         for (index, segment) in packets.iter().enumerate() {
             analysis.push(&Segment { frame_index: index as u64, ..*segment });
         }
@@ -132,7 +132,7 @@ fn partitions_give_what_the_whole_gives() {
     use pepscope_connections::spill::Spill;
     use pepscope_connections::stored::SummaryStore;
     use proptest::strategy::ValueTree;
-    let settings = Settings { columns: true, payload: true };
+    let settings = Settings { columns: true, payload: Payload::Sample };
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     for partitions in [1, 2, 7] {
         let packets = prop::collection::vec(any_segment(), 600).new_tree(&mut runner);

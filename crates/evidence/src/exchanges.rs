@@ -7,6 +7,7 @@
 
 mod answer_times;
 mod application;
+mod asked_payload;
 mod kind;
 mod round_trips;
 mod sent;
@@ -17,6 +18,7 @@ mod tls_turns;
 mod turns;
 
 pub use answer_times::AnswerTimes;
+pub use asked_payload::{AskedPayload, Brings, Data};
 pub use kind::Kind;
 pub use round_trips::{RoundTrips, PROMPT_QUANTILES, QUANTILES};
 pub use turns::{find_turns, Turn};

@@ -111,7 +111,11 @@ def _together(before: SliceReading, after: SliceReading) -> SliceReading:
 def _read(work: SliceWork, path: Path, table: NetworkTable) -> SliceReading:
     options = work.options
     capture = open_capture(
-        str(path), filter=options.filter_expression, memory_bytes=options.memory_bytes, tcp_needed=False
+        str(path),
+        filter=options.filter_expression,
+        memory_bytes=options.memory_bytes,
+        payload="exchanges",
+        tcp_needed=False,
     )
     summaries = capture.connection_columns()
     last_ns = None if capture.time_span_ns is None else capture.time_span_ns[1]

@@ -31,7 +31,9 @@ PLUG_IN = Method("plug_in", "Plug-in", (Seen,), found, lambda _: True)
 
 
 def test_nobody_is_asked_without_a_reason() -> None:
-    assert further_evidence([open_capture(WHOLE)], DetectOptions()) is None
+    options = DetectOptions()
+    assert further_methods.further_methods(options) == ()
+    assert further_evidence([open_capture(WHOLE)], options, ()) is None
 
 
 def test_the_delay_of_acknowledgements_is_asked_for_where_it_is_given() -> None:

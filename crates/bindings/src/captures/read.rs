@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use pepscope_connections::{ReadError, Settings, Source};
+use pepscope_connections::{Payload, ReadError, Settings, Source};
 use pepscope_wire::bpf::{Filter, Instruction, Program};
 use pepscope_wire::CaptureReader;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::captures::capture::Capture;
+use crate::captures::payload_choice::by_exchanges;
 use crate::captures::standard_input::{Interruption, StandardInput};
 
 mod errors {
@@ -25,6 +27,26 @@ pub(crate) fn begins_like_capture(py: Python<'_>, path: PathBuf) -> bool {
     py.detach(|| pepscope_wire::begins_like_capture(&path))
 }
 
+/// What payload to keep.
+#[derive(FromPyObject)]
+pub(crate) enum Kept {
+    All(bool),
+    Of(String),
+}
+
+impl Kept {
+    fn payload(&self) -> PyResult<Payload> {
+        match self {
+            Kept::All(true) => Ok(Payload::Sample),
+            Kept::All(false) => Ok(Payload::Nothing),
+            Kept::Of(what) if what == "exchanges" => Ok(Payload::Chosen(by_exchanges)),
+            Kept::Of(what) => {
+                Err(PyValueError::new_err(format!("payload must be a bool or 'exchanges', got {what:?}")))
+            }
+        }
+    }
+}
+
 /// Read and analyse a capture of one file or several parts.
 #[pyfunction]
 pub(crate) fn read_capture(
@@ -32,11 +54,12 @@ pub(crate) fn read_capture(
     paths: Vec<PathBuf>,
     filter_programs: Option<FilterPrograms>,
     memory_bytes: u64,
-    payload: bool,
+    payload: Kept,
     columns: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Capture> {
     let filter = filter_programs.map(compiled).transpose()?;
+    let payload = payload.payload()?;
     py.detach(|| {
         let mut source = PythonSource { paths, filter, interruption: Interruption::default(), progress };
         let settings = Settings { columns, payload };

@@ -1,6 +1,7 @@
 //! Captured payload, stored for the same stream regions in every capture, so that two captures can be compared.
 
 use crate::key::folded_product;
+use crate::records::piece_choice::{ChoosePieces, Offered, Payload};
 
 /// Regions are blocks of 64 KiB.
 const BLOCK_SHIFT: u32 = 16;
@@ -46,10 +47,12 @@ pub(crate) struct Piece {
 }
 
 /// Pieces of all connections in the order of their packets; the bytes are contiguous.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub(crate) struct PieceStore {
     bytes: Vec<u8>,
     pieces: Vec<Piece>,
+    /// Without one all pieces of the sample are kept.
+    choice: Option<Box<dyn ChoosePieces + Send>>,
 }
 
 impl PieceStore {
@@ -57,10 +60,28 @@ impl PieceStore {
         self.bytes.len() + self.pieces.len() * size_of::<Piece>()
     }
 
-    pub(crate) fn keep(&mut self, connection: u32, side: usize, offset: i64, payload: &[u8]) {
-        let payload = &payload[..payload.len().min(PIECE_BYTES)];
+    pub(crate) fn of(payload: Payload) -> Self {
+        let choice = match payload {
+            Payload::Chosen(choice) => Some(choice()),
+            Payload::Sample | Payload::Nothing => None,
+        };
+        PieceStore { choice, ..PieceStore::default() }
+    }
+
+    /// Keep what the packet brings, where that is asked for.
+    #[inline]
+    pub(crate) fn offer(&mut self, connection: u32, side: usize, offered: &Offered<'_>) {
+        if let Some(choice) = &mut self.choice {
+            if !choice.is_wanted(connection as usize, side, offered) {
+                return;
+            }
+        }
+        if !offered.is_new {
+            return;
+        }
+        let Some(payload) = offered.bytes.filter(|bytes| !bytes.is_empty()) else { return };
         self.pieces.push(Piece {
-            offset,
+            offset: offered.start,
             position: self.bytes.len() as u64,
             owner: u64::from(connection) * 2 + side as u64,
             length: payload.len() as u16,

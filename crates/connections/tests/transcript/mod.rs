@@ -1,7 +1,7 @@
 //! Conversations written down packet by packet, and what the analysis makes of them.
 #![allow(dead_code)]
 
-use pepscope_connections::{Analysis, Columns, Connections, Settings};
+use pepscope_connections::{Analysis, Columns, Connections, Payload, Settings};
 use pepscope_wire::segment::{flag, Segment, TcpOptions, Tunnel, TunnelKind};
 use std::sync::OnceLock;
 
@@ -110,7 +110,7 @@ fn packet(
 }
 
 pub fn analyse(segments: &[Segment<'_>]) -> Connections {
-    let mut analysis = Analysis::new(Settings { columns: true, payload: true });
+    let mut analysis = Analysis::new(Settings { columns: true, payload: Payload::Sample });
     for (index, segment) in segments.iter().enumerate() {
         analysis.push(&Segment { frame_index: index as u64, ..*segment });
     }

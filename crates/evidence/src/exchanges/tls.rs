@@ -109,7 +109,12 @@ impl Records {
 
 /// The record whose header is at this offset, if it looks like one.
 fn header(stream: &Stream<'_>, offset: i64) -> Option<Record> {
-    let [content, major, minor, high, low] = stream.read(offset)?;
+    record_at(offset, stream.read(offset)?)
+}
+
+/// The record with this header at this offset, if it looks like one.
+pub(super) fn record_at(offset: i64, header: [u8; HEADER_BYTES as usize]) -> Option<Record> {
+    let [content, major, minor, high, low] = header;
     let length = u16::from_be_bytes([high, low]);
     let known = (content::CHANGE_CIPHER_SPEC..=content::HEARTBEAT).contains(&content);
     let fits = match content {
@@ -147,26 +152,40 @@ fn first_message(stream: &Stream<'_>, record: &Record, left: i64, protected: boo
 pub(super) fn hello(stream: &Stream<'_>, record: &Record) -> Hello {
     let mut found = Hello::default();
     let is_server = record.message == message::SERVER_HELLO;
-    let _ = read_hello(stream, record.offset.saturating_add(HEADER_BYTES), is_server, &mut found);
+    let body = record.offset.saturating_add(HEADER_BYTES);
+    let _ = read_hello(&Body { stream, end: record.end }, body, is_server, &mut found);
     found
 }
 
-fn read_hello(stream: &Stream<'_>, body: i64, is_server: bool, found: &mut Hello) -> Option<()> {
+/// What a record holds; lengths in it may lie.
+struct Body<'a> {
+    stream: &'a Stream<'a>,
+    end: i64,
+}
+
+impl Body<'_> {
+    fn read<const N: usize>(&self, offset: i64) -> Option<[u8; N]> {
+        let is_inside = offset.checked_add(N as i64)? <= self.end;
+        is_inside.then(|| self.stream.read(offset)).flatten()
+    }
+}
+
+fn read_hello(held: &Body<'_>, body: i64, is_server: bool, found: &mut Hello) -> Option<()> {
     // Message header, version and random come before the session's identifier.
     let mut at = body.checked_add(MESSAGE_HEADER_BYTES + 2 + 32)?;
-    let [session_bytes] = stream.read(at)?;
+    let [session_bytes] = held.read(at)?;
     at = at.checked_add(1 + i64::from(session_bytes))?;
     if is_server {
-        let [suite, _] = stream.read(at)?;
+        let [suite, _] = held.read(at)?;
         found.is_tls_1_3 = Some(suite == 0x13); // RFC 8446, appendix B.4
         at = at.checked_add(2 + 1)?;
     } else {
-        let suites = u16::from_be_bytes(stream.read(at)?);
+        let suites = u16::from_be_bytes(held.read(at)?);
         at = at.checked_add(2 + i64::from(suites))?;
-        let [methods] = stream.read(at)?;
+        let [methods] = held.read(at)?;
         at = at.checked_add(1 + i64::from(methods))?;
     }
-    let extensions_end = at.checked_add(2 + i64::from(u16::from_be_bytes(stream.read(at)?)))?;
+    let extensions_end = at.checked_add(2 + i64::from(u16::from_be_bytes(held.read(at)?)))?;
     at = at.checked_add(2)?;
     for _ in 0..EXTENSIONS_AT_MOST {
         if at >= extensions_end {
@@ -174,13 +193,13 @@ fn read_hello(stream: &Stream<'_>, body: i64, is_server: bool, found: &mut Hello
             found.has_http_2 = found.has_http_2.or(Some(false));
             return Some(());
         }
-        let [kind_high, kind_low, high, low] = stream.read(at)?;
+        let [kind_high, kind_low, high, low] = held.read(at)?;
         let (kind, length) = (u16::from_be_bytes([kind_high, kind_low]), u16::from_be_bytes([high, low]));
         let content = at.checked_add(4)?;
         at = content.checked_add(i64::from(length))?;
         match kind {
-            ALPN => found.has_http_2 = Some(offers_http_2(stream, content.checked_add(2)?, at)?),
-            SUPPORTED_VERSIONS if is_server => found.is_tls_1_3 = Some(stream.read(content)? == TLS_1_3),
+            ALPN => found.has_http_2 = Some(offers_http_2(held, content.checked_add(2)?, at)?),
+            SUPPORTED_VERSIONS if is_server => found.is_tls_1_3 = Some(held.read(content)? == TLS_1_3),
             _ => {}
         }
     }
@@ -188,10 +207,10 @@ fn read_hello(stream: &Stream<'_>, body: i64, is_server: bool, found: &mut Hello
 }
 
 /// Whether `h2` stands in the list of protocol names (RFC 7301).
-fn offers_http_2(stream: &Stream<'_>, mut at: i64, end: i64) -> Option<bool> {
+fn offers_http_2(held: &Body<'_>, mut at: i64, end: i64) -> Option<bool> {
     while at < end {
-        let [length] = stream.read(at)?;
-        if length == 2 && stream.read(at.checked_add(1)?)? == *b"h2" {
+        let [length] = held.read(at)?;
+        if length == 2 && held.read(at.checked_add(1)?)? == *b"h2" {
             return Some(true);
         }
         at = at.checked_add(1 + i64::from(length))?;
