@@ -63,12 +63,14 @@ def classes(
     side: GroupSide,
     least_probability: float,
     in_time: npt.NDArray[np.bool_] | None = None,
+    handshakes_timed: npt.NDArray[np.bool_] | bool = True,
 ) -> Classes:
     """Classes of pools; without an exchange nothing is decided.
 
     `in_time` says of each pool whether anything shows that no leg is hidden: answers at the transport's speed, or near
     ends of several hosts' own (default: of all). A pool of which nothing does is not called end to end, however
-    improbable a split is. `least_probability` raises `LEAST_SPLIT` and `LEAST_WHOLE`.
+    improbable a split is. Nor is one said to have handshakes that something answers of which no handshake is timed.
+    `least_probability` raises `LEAST_SPLIT` and `LEAST_WHOLE`.
     """
     least_split = max(least_probability, LEAST_SPLIT)
     most_split = 1 - max(least_probability, LEAST_WHOLE[side])
@@ -80,7 +82,7 @@ def classes(
     is_end = split + posterior.holding <= most_split
     explanation[is_end if in_time is None else is_end & in_time] = Explanation.END_TO_END
     answered_for = is_end & (posterior.handshakes_answered > _HALF)
-    told_apart = posterior.holding <= _MOST_HOLDING
+    told_apart = (posterior.holding <= _MOST_HOLDING) & handshakes_timed
     explanation[answered_for] = np.where(told_apart, Explanation.HANDSHAKES_ANSWERED, Explanation.UNDECIDED)[
         answered_for
     ]

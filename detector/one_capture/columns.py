@@ -21,6 +21,9 @@ from pepscope.captures.tables.texts import SlicedTexts, joined
 #: Times that are multiples of this (ns) have been rounded.
 COARSEST_NS = 1_000_000_000
 
+#: Fewer frames may follow each other at equal steps by chance.
+_FEWEST_COUNTED = 16
+
 
 #: What is read of each connection's summary, of some eighty columns.
 _NAMES = (
@@ -80,7 +83,7 @@ def vantage_columns(captures: Sequence[Capture]) -> VantageColumns:
         captures,
         {name: np.concatenate([columns[name] for columns in every]) for name in every[0]},
         np.repeat(np.arange(len(captures)), counts),
-        _joined_exchanges([*map(_timed, exchanges)], starts),
+        _joined_exchanges([_timed(*each) for each in zip(captures, every, exchanges, strict=True)], starts),
         _joined(References, [capture.references() for capture in captures]),
         _joined(Senders, [_moved(each, start) for each, start in zip(senders, starts, strict=True)]),
     )
@@ -129,13 +132,36 @@ def _columns(capture: Capture) -> dict[str, npt.NDArray[Any]]:
     return {name: np.concatenate([batch[name] for batch in batches]) for name in _NAMES}
 
 
-def _timed(exchanges: Exchanges) -> Exchanges:
-    """The exchanges; of a capture whose times are all one, or were rounded to whole seconds, none times an answer."""
+def _timed(capture: Capture, columns: Mapping[str, npt.NDArray[Any]], exchanges: Exchanges) -> Exchanges:
+    """The exchanges; of a capture whose times are all one, were rounded to whole seconds, or count its frames, none
+    times an answer."""
     times_ns = np.concatenate([exchanges.question_ns, exchanges.answered_ns])
     step_ns = int(np.gcd.reduce(times_ns - times_ns[0])) if len(times_ns) else 0
-    if 0 < step_ns < COARSEST_NS:
+    if 0 < step_ns < COARSEST_NS and not _counts_frames(capture, columns):
         return exchanges
     return replace(exchanges, repeated=np.ones(len(exchanges), np.bool_))
+
+
+def _counts_frames(capture: Capture, columns: Mapping[str, npt.NDArray[Any]]) -> bool:
+    """Whether the time of every connection's first and last packet is its frame's number by one step."""
+    ends = [int(np.argmin(columns["first_time_ns"])), int(np.argmax(columns["last_time_ns"]))]
+    frames, times_ns = _ends(capture, columns, ends)
+    if (times_ns[1, 1] - times_ns[0, 0]) % max(frames[1, 1] - frames[0, 0], 1):
+        return False
+    frames, times_ns = _ends(capture, columns, range(len(columns["first_time_ns"])))
+    first, last = frames.argmin(), frames.argmax()
+    counted, took_ns = np.ptp(frames), times_ns.flat[last] - times_ns.flat[first]
+    if counted < _FEWEST_COUNTED:
+        return False
+    return bool(((frames - frames.flat[first]) * took_ns == (times_ns - times_ns.flat[first]) * counted).all())
+
+
+def _ends(
+    capture: Capture, columns: Mapping[str, npt.NDArray[Any]], connections: Sequence[int]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Frames and times (ns) of the first and the last packet of connections, a row a connection."""
+    times_ns = np.stack([columns[f"{end}_time_ns"][list(connections)] for end in ("first", "last")], axis=1)
+    return capture.frame_spans(list(connections)), times_ns
 
 
 def _joined_exchanges(every: Sequence[Exchanges], starts: npt.NDArray[np.int64]) -> Exchanges:

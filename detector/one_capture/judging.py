@@ -50,7 +50,7 @@ class JudgedPools(Struct, frozen=True, dict=True):
     pools: Pools
     classes: Classes
     posterior: Posterior
-    comes_one_way: bool  # all connections come from one address, as behind a balancer or a NAT
+    comes_one_way: npt.NDArray[np.bool_]  # see `networks.come_one_way`
     others: Ints | None = None  # of connections: how many others of its group one needs for what explains it
 
     @cached_property
@@ -60,7 +60,7 @@ class JudgedPools(Struct, frozen=True, dict=True):
         found = self.classes.explanation
         if self.side is GroupSide.CLIENT:
             return found
-        elsewhere = np.full(len(found), Explanation.NETWORK_OR_SITE) if self.comes_one_way else found
+        elsewhere = np.where(self.comes_one_way, Explanation.NETWORK_OR_SITE, found)
         of_split = np.where(self.pools.near_s < OWN_SITE_S, Explanation.SITE, elsewhere)
         return np.where(np.isin(found, _SPLITS), of_split, found)
 
@@ -113,10 +113,13 @@ def judged_groups(judged: SideJudgement, members: Pools, least_probability: floa
     """The groups of a side with what explains each."""
     found = pools.of_groups(judged, members)
     in_time = _in_time(found.fast_excess_s, judged.variation_s) | (judged.near_nats < OWN_ENDS_NATS)
+    timed = np.zeros(len(in_time), np.bool_)
+    timed[judged.places.member_group[~np.isnan(members.handshake_s)]] = True
     split = classes(
-        judged.groups, found.exchanges, side=judged.side, least_probability=least_probability, in_time=in_time
-    )
-    return JudgedPools(judged.side, found, split, judged.groups, _comes_one_way(judged))
+        judged.groups, found.exchanges, side=judged.side, least_probability=least_probability, in_time=in_time,
+        handshakes_timed=timed,
+    )  # fmt: skip
+    return JudgedPools(judged.side, found, split, judged.groups, judged.comes_one_way)
 
 
 def judged_connections(
@@ -124,13 +127,14 @@ def judged_connections(
 ) -> tuple[JudgedPools, JudgedPools]:
     """The connections of a side with what explains each: given the others of their groups, and each by itself."""
     found, group = pools.of_connections(judged, members), judged.places.member_group[judged.places.member]
-    in_time = _in_time(found.fast_excess_s, judged.variation_s[group])
+    in_time, one_way = _in_time(found.fast_excess_s, judged.variation_s[group]), judged.comes_one_way[group]
 
     def explained(posterior: Posterior, others: Ints | None = None) -> JudgedPools:
         split = classes(
-            posterior, found.exchanges, side=judged.side, least_probability=least_probability, in_time=in_time
-        )
-        return JudgedPools(judged.side, found, split, posterior, _comes_one_way(judged), others)
+            posterior, found.exchanges, side=judged.side, least_probability=least_probability, in_time=in_time,
+            handshakes_timed=~np.isnan(found.handshake_s),
+        )  # fmt: skip
+        return JudgedPools(judged.side, found, split, posterior, one_way, others)
 
     others = _other_connections(found.exchanges, group)
     alone, together = explained(_by_connection(judged.alone, judged)), explained(_given_others(judged, others > 0))
@@ -168,10 +172,6 @@ def _by_connection(kinds: Posterior, judged: SideJudgement) -> Posterior:
 def _in_time(fast_excess_s: Floats, variation_s: Floats) -> npt.NDArray[np.bool_]:
     """Whether the fast ones of a pool's answers come at the transport's speed, by what its path varies."""
     return fast_excess_s <= np.fmax(IN_TIME_S, 2 * variation_s)
-
-
-def _comes_one_way(judged: SideJudgement) -> bool:
-    return judged.side is GroupSide.SERVER and len(set(judged.places.member_address)) == 1
 
 
 def group_results(

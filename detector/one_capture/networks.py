@@ -119,6 +119,16 @@ def places(columns: Mapping[str, npt.NDArray[Any]], *, at_client: bool, table: N
     )
 
 
+def come_one_way(columns: Mapping[str, npt.NDArray[Any]], where: Places) -> npt.NDArray[np.bool_]:
+    """Whether the clients of each group have addresses of which each has its servers for itself, as a balancer of
+    theirs or a NAT has. Clients of other servers, which a capture may hold as well, show nothing about these."""
+    clients, servers = (distinct_addresses(columns[f"{end}_address"])[1] for end in ("client", "server"))
+    count = int(servers.max(initial=0)) + 1
+    is_shared = np.bincount(np.unique(clients * count + servers) % count, minlength=count) > 1
+    meets_others = np.bincount(clients, weights=is_shared[servers]) > 0
+    return np.asarray(np.bincount(where.group, weights=meets_others[clients], minlength=len(where.network)) == 0)
+
+
 def distinct_addresses(rows: npt.NDArray[np.uint8]) -> tuple[list[str], Ints]:
     """The distinct ones of addresses (rows of 16 bytes) as text, and the place of each row's among them."""
     halves = np.ascontiguousarray(rows).view(">u8").astype(np.uint64)

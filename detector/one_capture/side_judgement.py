@@ -34,7 +34,7 @@ from detector.one_capture.likelihoods.reference_nats import ReferenceNats, refer
 from detector.one_capture.likelihoods.timing_tables import Floats, TimingTables, excess_bin, timing_tables
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats, waiting_nats
 from detector.one_capture.members import Ints, codes, numbered
-from detector.one_capture.networks import NetworkTable, Places, places
+from detector.one_capture.networks import NetworkTable, Places, come_one_way, places
 from detector.one_capture.senders.handshake_clocks import lagging_share
 from detector.one_capture.senders.handshakes import handshake_signs, member_handshakes
 from detector.one_capture.senders.stacks import GroupStacks, form_codes, group_stacks
@@ -74,6 +74,7 @@ class SideJudgement(Struct, frozen=True):
     groups: Posterior
     alone: Posterior
     connection_kind: Ints
+    comes_one_way: npt.NDArray[np.bool_]  # by group: see `networks.come_one_way`; of servers never
 
 
 def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) -> SideJudgement:
@@ -146,6 +147,7 @@ def _judge(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
     return SideJudgement(
         side, vantage.servers, where, timing, variation_s, shown.reference.round_trip_s, beside.split - beside.end,
         of_stacks, of_groups, alone, kind,
+        np.zeros(groups, np.bool_) if at_client else come_one_way(vantage.columns, where),
     )  # fmt: skip
 
 

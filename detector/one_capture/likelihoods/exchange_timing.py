@@ -38,6 +38,12 @@ _SHORTEST_DELAY_S = 0.036
 #: wakes up, a SYN that waits): it no longer says how near the near end is.
 _HELD_UP_S = 0.01
 
+#: No kernel acknowledges sooner (s).
+_SOONEST_S = 2e-6
+
+#: Share of connections that are acknowledged sooner from which the times of none tell anything.
+_STANDING_SHARE = 0.05
+
 #: The table that each kind of exchange is looked up in; what is not causal has none.
 _CLASS_OF = {
     ExchangeKind.TLS_HELLO: "handshake",
@@ -157,15 +163,31 @@ def _base_s(data_s: Floats, apart_s: Floats, member: Ints, members: int) -> Floa
 
     `apart_s` are round trips that hold no exchange: of handshakes, and of acknowledgements without payload. One that
     rides on an answer (all of these are in `data_s`) is as late as the answer, and would hide any leg. Where a
-    connection has none of its own, or answers came sooner, its host's others stand for it.
+    connection has none of its own, or answers came sooner, its host's others stand for it. No time tells anything of
+    one that has a round trip shorter than a kernel takes.
     """
+    standing = _standing(np.fmin(data_s, apart_s))
+    data_s, apart_s = (np.where(standing, np.nan, each) for each in (data_s, apart_s))
     in_time = ~(data_s < apart_s - _HELD_UP_S)
     own_s = np.where(in_time, apart_s, np.nan)
     others_s = quantiles(apart_s, member, members, 0.0)[member]
-    usable = (member >= 0) & ~(data_s < others_s - _HELD_UP_S)
+    usable = (member >= 0) & ~standing & ~(data_s < others_s - _HELD_UP_S)
     base_s = np.where(np.isnan(own_s), np.where(usable, others_s, np.nan), own_s)
     # An answer that came sooner by less tells the same: the sooner of both is nearer to what the path takes.
     return np.where(np.isnan(base_s), base_s, np.fmin(base_s, data_s))
+
+
+def _standing(least_s: Floats) -> npt.NDArray[np.bool_]:
+    """Connections with round trips shorter than any kernel takes, by a clock that ticks finely enough to tell; all,
+    where they are more than a few.
+
+    Times that a tool kept from falling stand still, or go on in least steps, until the clock has caught up.
+    """
+    known_ns = np.rint(least_s[~np.isnan(least_s)] * 1e9).astype(np.int64)
+    if not len(known_ns) or np.gcd.reduce(known_ns) >= _SOONEST_S * 1e9:
+        return np.zeros(len(least_s), np.bool_)
+    standing = least_s < _SOONEST_S
+    return standing | (np.count_nonzero(standing) > _STANDING_SHARE * len(known_ns))
 
 
 def _without_waiting(handshake_s: Floats, plain_s: Floats, member: Ints, members: int) -> Floats:

@@ -33,7 +33,7 @@ pub struct RoundTrips {
     pub prompt_count: u32,
     /// At `PROMPT_QUANTILES`, likewise.
     pub prompt_ns: [i64; 2],
-    /// The handshake on this side: SYN to SYN-ACK of data up, SYN-ACK to the first acknowledgement of data down.
+    /// The handshake on this side: SYN to SYN-ACK of data up, SYN-ACK to its own acknowledgement of data down.
     pub handshake_ns: i64,
 }
 
@@ -128,7 +128,8 @@ fn ranked(ascending: &[i64], percent: usize) -> i64 {
 }
 
 /// Time from the SYN of `direction` (with ACK if down) to the packet that answers it; -1 where one was not captured, or
-/// where several were sent.
+/// where several were sent. A SYN-ACK whose own acknowledgement was not captured is acknowledged next by data, which
+/// come when their sender has them.
 fn handshake_ns(packets: &Packets<'_>, direction: u8) -> i64 {
     const KIND: u16 = flag::SYN | flag::ACK | flag::RST;
     let asked = if direction == 0 { flag::SYN } else { flag::SYN | flag::ACK };
@@ -142,6 +143,9 @@ fn handshake_ns(packets: &Packets<'_>, direction: u8) -> i64 {
             }
         } else if way != direction && flags & KIND == answered {
             let Some(sent_ns) = sent_ns else { continue };
+            if direction == 1 && (packets.payload_bytes[place] > 0 || packets.acknowledgement_offset[place] > 0) {
+                return -1;
+            }
             return packets.time_ns[place].saturating_sub(sent_ns).max(-1);
         }
     }
@@ -199,14 +203,28 @@ mod tests {
 
     #[test]
     fn a_handshake_is_timed_where_one_syn_was_sent() {
-        let of = |flags: &[u16], direction: &[u8], way| {
+        let of_packets = |flags: &[u16], direction: &[u8], way, payload_bytes: &[u32], acknowledged: &[i64]| {
             let times: Vec<i64> = (0..flags.len() as i64).map(|place| place * place).collect();
-            let packets = Packets { time_ns: &times, direction, flags, ..Packets::default() };
+            let packets = Packets {
+                time_ns: &times,
+                direction,
+                flags,
+                payload_bytes,
+                acknowledgement_offset: acknowledged,
+                ..Packets::default()
+            };
             handshake_ns(&packets, way)
+        };
+        let of = |flags: &[u16], direction: &[u8], way| {
+            of_packets(flags, direction, way, &vec![0; flags.len()], &vec![0; flags.len()])
         };
         let (syn, syn_ack, ack) = (flag::SYN, flag::SYN | flag::ACK, flag::ACK);
         assert_eq!([0, 1].map(|way| of(&[syn, syn_ack, ack], &[0, 1, 0], way)), [1, 3]);
         assert_eq!([0, 1].map(|way| of(&[syn, syn, syn_ack, ack], &[0, 0, 1, 0], way)), [-1, 5]);
         assert_eq!([0, 1].map(|way| of(&[ack, ack], &[0, 1], way)), [-1, -1]);
+        let (handshake, ways) = ([syn, syn_ack, ack], [0, 1, 0]);
+        let rides_on_data = |way| of_packets(&handshake, &ways, way, &[0, 0, 9], &[0, 0, 0]);
+        let acknowledges_more = |way| of_packets(&handshake, &ways, way, &[0, 0, 0], &[0, 0, 70]);
+        assert_eq!(([0, 1].map(rides_on_data), [0, 1].map(acknowledges_more)), ([1, -1], [1, -1]));
     }
 }
