@@ -118,7 +118,7 @@ impl Observers {
     }
 }
 
-#[inline(never)]
+#[inline(always)]
 fn record(taps: &mut [PlacedTap], now: Nanoseconds, direction: Direction, packet: &Packet) {
     if let [placed] = taps {
         placed.tap.record(now, direction, packet);

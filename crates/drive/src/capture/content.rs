@@ -8,6 +8,9 @@ use pepscope_tcp::{ContentId, Streams};
 
 const BLOCK_BYTES: u64 = 8;
 
+/// What captures usually keep of a payload.
+pub(super) const BEGINNING_BYTES: usize = 16;
+
 /// The text heads of contents, by identifier, and the streams that protocols write.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
@@ -38,11 +41,13 @@ impl Contents {
         self.heads.get(content.0 as usize).map_or(&[], |head| head)
     }
 
-    /// Whether there is text at `offset` of `content`, or what else is not made of blocks alone.
-    #[inline(always)]
+    /// The offset of `content` from which on there is no text, nor what else is not made of blocks alone.
     #[must_use]
-    pub fn has_text(&self, content: ContentId, offset: u64) -> bool {
-        offset < self.head(content).len() as u64 || Streams::has(content)
+    pub fn text_end(&self, content: ContentId) -> u64 {
+        match Streams::has(content) {
+            true => u64::MAX,
+            false => self.head(content).len() as u64,
+        }
     }
 
     /// Writes the bytes of `content` from `offset` on, as many as `out` takes. Gives the sum, modulo 0xffff, of the
@@ -96,9 +101,42 @@ fn placed(sum: u64, before: u64) -> u64 {
 }
 
 /// As [`Contents::put`], where there is no text.
-#[inline(always)]
+#[inline(never)]
 pub(super) fn put_blocks(content: ContentId, offset: u64, bytes: u64, out: &mut [u8]) -> u64 {
-    let key = key(content);
+    put_blocks_of(ContentKey::of(content), offset, bytes, out)
+}
+
+/// The first bytes of a payload without text, as two numbers, and the sum of all of its `bytes`.
+#[inline(always)]
+pub(super) fn beginning(key: ContentKey, offset: u64, bytes: u64) -> ([u64; 2], u64) {
+    let end = offset.wrapping_add(bytes);
+    if (offset | end) % 4 != 0 {
+        return unaligned_beginning(key, offset, bytes);
+    }
+    // Halves of blocks: a random one, its complement, and so on.
+    let number = offset / BLOCK_BYTES;
+    let (first, second) = (random_half(key, number), random_half(key, number.wrapping_add(1)));
+    let (upper, lower, mut sum) = match offset % BLOCK_BYTES {
+        0 => ([first, !first], [second, !second], 0),
+        _ => ([!first, second], [!second, random_half(key, number.wrapping_add(2))], u64::from(!first)),
+    };
+    // A half at an end adds to the sum; halves in between have their complements beside them.
+    if end % BLOCK_BYTES != 0 {
+        sum += u64::from(random_half(key, end / BLOCK_BYTES));
+    }
+    ([upper, lower].map(|[left, right]| u64::from(left) << 32 | u64::from(right)), sum)
+}
+
+#[inline(never)]
+fn unaligned_beginning(key: ContentKey, offset: u64, bytes: u64) -> ([u64; 2], u64) {
+    let mut beginning = [0; BEGINNING_BYTES];
+    let sum = put_blocks_of(key, offset, bytes, &mut beginning);
+    let both = u128::from_be_bytes(beginning);
+    ([(both >> 64) as u64, both as u64], sum)
+}
+
+#[inline(always)]
+fn put_blocks_of(key: ContentKey, offset: u64, bytes: u64, out: &mut [u8]) -> u64 {
     let end = offset.wrapping_add(bytes);
     let (first_number, last_number) = (offset / BLOCK_BYTES, end / BLOCK_BYTES);
     let (from, to) = (8 * (offset % BLOCK_BYTES) as u32, 8 * (end % BLOCK_BYTES) as u32);
@@ -126,13 +164,13 @@ pub(super) fn put_blocks(content: ContentId, offset: u64, bytes: u64, out: &mut 
 
 /// Out of the way of the usual cases.
 #[inline(never)]
-fn fill_unaligned(key: u64, number: u64, first: u64, shift: u32, out: &mut [u8]) {
+fn fill_unaligned(key: ContentKey, number: u64, first: u64, shift: u32, out: &mut [u8]) {
     fill(key, number, first, shift, out);
 }
 
 /// Writes blocks from the one at `number`, which is `current`, without their first `shift` bits.
 #[inline(always)]
-fn fill(key: u64, mut number: u64, mut current: u64, shift: u32, mut out: &mut [u8]) {
+fn fill(key: ContentKey, mut number: u64, mut current: u64, shift: u32, mut out: &mut [u8]) {
     const BYTES: usize = BLOCK_BYTES as usize;
     while !out.is_empty() {
         number = number.wrapping_add(1);
@@ -170,23 +208,38 @@ pub fn fold(sum: u64) -> u16 {
 }
 
 /// What makes the blocks of one content differ from another's.
-#[inline(always)]
-fn key(content: ContentId) -> u64 {
-    u64::from(content.0).wrapping_add(1).wrapping_mul(0xd1b5_4a32_d192_ed03)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ContentKey(u64);
+
+impl ContentKey {
+    pub(super) const fn of(content: ContentId) -> Self {
+        Self((content.0 as u64).wrapping_add(1).wrapping_mul(0xd1b5_4a32_d192_ed03))
+    }
 }
 
 /// The block at `number` times eight bytes, the first byte in the highest place: a hash and its complement. It is both
 /// halves of a product of 64 bits by 64, added without carry: one multiplication mixes all bits.
 #[inline(always)]
-fn words(key: u64, number: u64) -> u64 {
-    let product = u128::from(number ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let random = ((product >> 64) as u64 ^ product as u64) & 0xffff_ffff_0000_0000;
+fn words(key: ContentKey, number: u64) -> u64 {
+    let random = mixed(key, number) & 0xffff_ffff_0000_0000;
     random | (!random >> 32)
+}
+
+/// The first half of [`words`], whose complement is the second one.
+#[inline(always)]
+fn random_half(key: ContentKey, number: u64) -> u32 {
+    (mixed(key, number) >> 32) as u32
+}
+
+#[inline(always)]
+fn mixed(key: ContentKey, number: u64) -> u64 {
+    let product = u128::from(number ^ key.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (product >> 64) as u64 ^ product as u64
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{fold, words_sum, Contents};
+    use super::{beginning, fold, put_blocks, words_sum, ContentKey, Contents, BEGINNING_BYTES};
     use pepscope_tcp::{ContentId, Piece, Write};
     use proptest::prelude::*;
 
@@ -203,6 +256,17 @@ mod tests {
             let mut cut = vec![0; length / 3];
             prop_assert_eq!(fold(contents.put(ContentId(id), offset, length as u64, &mut cut)), short);
             prop_assert_eq!(&cut, &bytes[..length / 3]);
+        }
+
+        #[test]
+        fn a_beginning_is_the_beginning(id in any::<u32>(), offset in 0u64..300, more in 0u64..3000, whole in any::<bool>()) {
+            let (unit, content) = (if whole { 4 } else { 1 }, ContentId(id));
+            let (offset, bytes) = (offset * unit, BEGINNING_BYTES as u64 + more * unit);
+            let mut expected = [0; BEGINNING_BYTES];
+            let sum = put_blocks(content, offset, bytes, &mut expected);
+            let (numbers, short) = beginning(ContentKey::of(content), offset, bytes);
+            prop_assert_eq!(numbers.map(u64::to_be_bytes).concat(), expected);
+            prop_assert_eq!(short % 0xffff, sum % 0xffff);
         }
 
         #[test]

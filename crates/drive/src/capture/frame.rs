@@ -12,6 +12,7 @@ use super::pcapng::{
 };
 use super::prepared::{Cut, PreparedBlock};
 use super::template::{Template, MOST_HEADER_BYTES};
+use super::usual::UsualBlock;
 
 const RTP_HEADER_BYTES: usize = 12;
 /// Samples of speech in a frame of 20 ms at 8 kHz (RFC 4867).
@@ -29,8 +30,9 @@ pub struct Framer {
     cut: Cut,
     book: AddressBook,
     contents: Rc<Contents>,
-    /// The prepared blocks by flow and direction.
+    /// The prepared blocks by flow and direction, and those of usual segments.
     tcp: Vec<PreparedBlock>,
+    usual: Vec<UsualBlock>,
     /// The templates by user and direction, made when first needed.
     voice: Vec<[Option<Box<Template>>; 2]>,
     report: Vec<[Option<Box<Template>>; 2]>,
@@ -41,8 +43,8 @@ pub struct Framer {
 impl Framer {
     #[must_use]
     pub fn new(link_type: LinkType, cut: Cut, book: AddressBook, contents: Rc<Contents>) -> Self {
-        let (tcp, voice, report, datagrams) = Default::default();
-        Self { link_type, cut, book, contents, tcp, voice, report, datagrams }
+        let (tcp, usual, voice, report, datagrams) = Default::default();
+        Self { link_type, cut, book, contents, tcp, usual, voice, report, datagrams }
     }
 
     /// Room that [`Framer::write`] needs: a packet block, and the headers whole even where they are cut.
@@ -51,8 +53,16 @@ impl Framer {
         PACKET_HEADER_BYTES + MOST_HEADER_BYTES + self.cut.frame_bytes + PACKET_TRAILER_BYTES
     }
 
-    /// Writes the packet block of `packet` at the beginning of `block`; how long it is.
+    /// Writes the packet block of `packet` at the beginning of `block` if it is a usual one; how long it is.
     #[inline(always)]
+    pub fn write_usual(&self, time_ns: u64, direction: Direction, packet: &Packet, block: &mut [u8]) -> Option<usize> {
+        let Packet::Tcp(segment) = packet else { return None };
+        let usual = self.usual.get(place(segment, direction)).filter(|usual| usual.suits(segment))?;
+        Some(usual.write(time_ns, segment, block.first_chunk_mut()?))
+    }
+
+    /// Writes the packet block of any `packet` at the beginning of `block`; how long it is.
+    #[inline(never)]
     pub fn write(&mut self, time_ns: u64, direction: Direction, packet: &Packet, block: &mut [u8]) -> usize {
         match packet {
             Packet::Tcp(segment) => self.write_tcp(time_ns, direction, segment, block),
@@ -60,35 +70,14 @@ impl Framer {
         }
     }
 
-    #[inline(always)]
     fn write_tcp(&mut self, time_ns: u64, direction: Direction, segment: &Segment, block: &mut [u8]) -> usize {
-        let index = 2 * segment.flow as usize + direction.index();
-        match self.tcp.get(index) {
-            Some(prepared) if prepared.suits_quickly(segment) && !self.begins_with_text(segment) => {
-                prepared.write_quickly(time_ns, segment, block)
-            }
-            _ => self.write_tcp_slowly(index, time_ns, direction, segment, block),
-        }
-    }
-
-    #[inline(always)]
-    fn begins_with_text(&self, segment: &Segment) -> bool {
-        segment.payload_bytes > 0 && self.contents.has_text(segment.content, segment.content_offset)
-    }
-
-    /// Any segment.
-    #[inline(never)]
-    fn write_tcp_slowly(
-        &mut self,
-        index: usize,
-        time_ns: u64,
-        direction: Direction,
-        segment: &Segment,
-        block: &mut [u8],
-    ) -> usize {
-        let text = self.begins_with_text(segment).then_some(&*self.contents);
+        let index = place(segment, direction);
+        let text_end = self.contents.text_end(segment.content);
+        let begins_with_text = segment.payload_bytes > 0 && segment.content_offset < text_end;
+        let text = begins_with_text.then_some(&*self.contents);
         if self.tcp.len() <= index {
             self.tcp.resize(index + 1, PreparedBlock::EMPTY);
+            self.usual.resize(index + 1, UsualBlock::EMPTY);
         }
         let prepared = &mut self.tcp[index];
         if !prepared.suits(segment, text.is_some()) {
@@ -96,6 +85,9 @@ impl Framer {
                 let kind = FlowKind::Tcp { flow: segment.flow, version_6: segment.version_6 };
                 Template::new(self.link_type, &self.book, kind, segment.user, direction)
             });
+        }
+        if let Some(usual) = prepared.usual(segment, text_end) {
+            self.usual[index] = usual;
         }
         prepared.write(time_ns, segment, text, block)
     }
@@ -139,6 +131,12 @@ impl Framer {
         block[end..end + PACKET_TRAILER_BYTES].copy_from_slice(&packet_trailer(captured, total));
         total
     }
+}
+
+/// Where the prepared block of a segment is.
+#[inline(always)]
+fn place(segment: &Segment, direction: Direction) -> usize {
+    2 * segment.flow as usize + direction.index()
 }
 
 fn datagram_payload(datagram: &DatagramPacket, contents: &Contents) -> Vec<u8> {

@@ -11,3 +11,4 @@ pub mod prepared;
 mod sink;
 pub mod tap;
 mod template;
+mod usual;

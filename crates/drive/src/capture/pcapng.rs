@@ -85,7 +85,7 @@ impl PcapngWriter {
     /// Room for a packet block; [`Self::take`] gets how much of it was used.
     #[inline(always)]
     pub fn room(&mut self) -> &mut [u8] {
-        &mut self.buffer[self.used..]
+        self.buffer.get_mut(self.used..).unwrap_or_default()
     }
 
     /// Takes what was written at the beginning of the room.

@@ -5,6 +5,7 @@ use pepscope_tcp::{Ecn, Flags, Segment, Timestamps};
 use super::content::{fold, put_blocks, Contents};
 use super::pcapng::{begin_packet, packet_trailer, PACKET_HEADER_BYTES, PACKET_TIME_AT, PACKET_TRAILER_BYTES};
 use super::template::{Template, IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, MOST_HEADER_BYTES, TCP_HEADER_BYTES};
+use super::usual::{Parts, UsualBlock};
 
 /// What may come before the payload in a packet block.
 const START_BYTES: usize = PACKET_HEADER_BYTES + MOST_HEADER_BYTES;
@@ -33,8 +34,6 @@ pub(super) struct PreparedBlock {
     has_timestamps: bool,
     /// It has options other than timestamps, and is for one segment only.
     is_single: bool,
-    /// It is for many segments, without text, in IPv4 packets without a link header.
-    is_quick: bool,
     is_version_6: bool,
     link_bytes: usize,
     /// The offset of the payload in the block.
@@ -63,7 +62,6 @@ impl PreparedBlock {
         is_text: false,
         has_timestamps: false,
         is_single: true,
-        is_quick: false,
         is_version_6: false,
         link_bytes: 0,
         payload_at: 0,
@@ -78,37 +76,15 @@ impl PreparedBlock {
     };
 
     /// Whether the block of `segment` differs in nothing but the numbers that [`Self::write`] puts in.
-    #[inline(always)]
     pub(super) fn suits(&self, segment: &Segment, is_text: bool) -> bool {
-        !self.is_single && is_text == self.is_text && self.is_like(segment)
-    }
-
-    /// Whether [`Self::write_quickly`] can write the block of `segment`, if its payload does not begin with text.
-    #[inline(always)]
-    pub(super) fn suits_quickly(&self, segment: &Segment) -> bool {
-        self.is_quick && self.is_like(segment)
-    }
-
-    #[inline(always)]
-    fn is_like(&self, segment: &Segment) -> bool {
-        segment.sack.is_empty()
+        !self.is_single
+            && is_text == self.is_text
+            && segment.sack.is_empty()
             && segment.payload_bytes == self.payload_bytes
             && segment.flags == self.flags
             && segment.ecn == self.ecn
             && segment.time_to_live == self.time_to_live
             && segment.timestamps.is_some() == self.has_timestamps
-    }
-
-    /// Writes the block of `segment`, which it suits and in whose payload `text` comes first; how long it is.
-    pub(super) fn write(&self, time_ns: u64, segment: &Segment, text: Option<&Contents>, block: &mut [u8]) -> usize {
-        let ip_header_bytes = if self.is_version_6 { IPV6_HEADER_BYTES } else { IPV4_HEADER_BYTES };
-        self.put_in(self.link_bytes, ip_header_bytes, time_ns, segment, text, block)
-    }
-
-    /// As [`Self::write`]: with constant places, numbers are written without a check for room.
-    #[inline(always)]
-    pub(super) fn write_quickly(&self, time_ns: u64, segment: &Segment, block: &mut [u8]) -> usize {
-        self.put_in(0, IPV4_HEADER_BYTES, time_ns, segment, None, block)
     }
 
     /// Makes it suit `segment`, whose payload may begin with text.
@@ -130,7 +106,6 @@ impl PreparedBlock {
         self.is_single = segment.flags.has(Flags::SYN) || !segment.sack.is_empty();
         self.link_bytes = template.link_bytes();
         self.is_version_6 = template.is_version_6();
-        self.is_quick = !self.is_single && !is_text && self.link_bytes == 0 && !self.is_version_6;
         let blank = Segment {
             sequence: 0,
             acknowledgement: 0,
@@ -155,17 +130,30 @@ impl PreparedBlock {
         (self.ip_sum, self.tcp_sum) = (headers.ip_sum, headers.tcp_sum);
     }
 
-    #[inline(always)]
-    fn put_in(
-        &self,
-        link_bytes: usize,
-        ip_header_bytes: usize,
-        time_ns: u64,
-        segment: &Segment,
-        text: Option<&Contents>,
-        block: &mut [u8],
-    ) -> usize {
-        let ip_at = PACKET_HEADER_BYTES + link_bytes;
+    /// The block of segments like `segment`, which it suits and whose payload does not begin with text before `text_end`,
+    /// where theirs is a usual one.
+    pub(super) fn usual(&self, segment: &Segment, text_end: u64) -> Option<UsualBlock> {
+        // A frame may be cut within its headers.
+        let is_whole = self.end == self.payload_at + self.kept_bytes;
+        if self.is_text || self.is_single || self.link_bytes > 0 || self.is_version_6 || !is_whole {
+            return None;
+        }
+        let parts = Parts {
+            start: &self.start[..self.payload_at.min(START_BYTES)],
+            trailer: self.trailer,
+            kept_bytes: self.kept_bytes,
+            total: self.total,
+            ip_sum: self.ip_sum,
+            tcp_sum: self.tcp_sum,
+            text_end,
+        };
+        UsualBlock::of(segment, &parts)
+    }
+
+    /// Writes the block of `segment`, which it suits and in whose payload `text` comes first; how long it is.
+    pub(super) fn write(&self, time_ns: u64, segment: &Segment, text: Option<&Contents>, block: &mut [u8]) -> usize {
+        let ip_header_bytes = if self.is_version_6 { IPV6_HEADER_BYTES } else { IPV4_HEADER_BYTES };
+        let ip_at = PACKET_HEADER_BYTES + self.link_bytes;
         let tcp_at = ip_at + ip_header_bytes;
         let Some(start) = block.first_chunk_mut::<START_BYTES>() else { return 0 };
         // Few headers are longer, and copying so much takes next to no time.
@@ -174,7 +162,7 @@ impl PreparedBlock {
             start[USUAL_START_BYTES..].copy_from_slice(&self.start[USUAL_START_BYTES..]);
         }
         put(start, PACKET_TIME_AT, time_ns.rotate_left(32).to_le_bytes());
-        if ip_header_bytes == IPV4_HEADER_BYTES {
+        if !self.is_version_6 {
             put(start, ip_at + 4, segment.ip_identification.to_be_bytes());
             put(start, ip_at + 10, (!fold(self.ip_sum.wrapping_add(segment.ip_identification.into()))).to_be_bytes());
         }

@@ -48,7 +48,9 @@ pub struct TapCounts {
 /// A running capture.
 pub struct Tap {
     from_ns: Nanoseconds,
-    until_ns: Nanoseconds,
+    lasts_ns: Nanoseconds,
+    /// As long as it lasts where it shows packets as they pass, when they pass; else 0.
+    is_faithful_for_ns: Nanoseconds,
     coalescer: Option<Coalescer>,
     recorder: Recorder,
 }
@@ -76,10 +78,11 @@ impl Tap {
         let cut = Cut { frame_bytes: snap_bytes, payload_bytes: settings.payload_bytes.into() };
         let framer = Framer::new(settings.link_type, cut, book, contents);
         let clock = Clock::new(settings.clock.clone());
+        let is_faithful = clock.is_right() && settings.loss_probability <= 0.0 && settings.coalescing.is_none();
+        let lasts_ns = settings.until_ns.saturating_sub(settings.from_ns);
         let recorder = Recorder {
             writer: PcapngWriter::new(sink, &interface, framer.room_bytes()),
             framer,
-            is_faithful: clock.is_right() && settings.loss_probability <= 0.0,
             clock,
             loss_probability: settings.loss_probability,
             random: Random::new(seed, &format!("capture {}", settings.name)),
@@ -87,29 +90,33 @@ impl Tap {
         };
         Self {
             from_ns: settings.from_ns,
-            until_ns: settings.until_ns,
+            lasts_ns,
+            is_faithful_for_ns: if is_faithful { lasts_ns } else { 0 },
             coalescer: settings.coalescing.map(Coalescer::new),
             recorder,
         }
     }
 
-    /// Takes note of a packet that passes at `now`.
-    #[inline(always)]
+    /// Takes note of a packet that passes at `now`. Not part of a loop over taps: what compilers take out of it would be done
+    /// for every packet.
+    #[inline(never)]
     pub fn record(&mut self, now: Nanoseconds, direction: Direction, packet: &Packet) {
-        if now < self.from_ns || now >= self.until_ns {
+        let since_ns = now.wrapping_sub(self.from_ns);
+        if since_ns < self.is_faithful_for_ns && self.recorder.record_usual(now, direction, packet) {
             return;
         }
-        if self.coalescer.is_none() {
-            self.recorder.record(now, direction, packet);
-        } else {
-            self.coalesce(now, direction, packet);
+        if since_ns < self.lasts_ns {
+            self.record_any(now, direction, packet);
         }
     }
 
     #[inline(never)]
-    fn coalesce(&mut self, now: Nanoseconds, direction: Direction, packet: &Packet) {
-        if let Some(coalescer) = &mut self.coalescer {
-            coalescer.push(now, direction, packet, |at, way, shown| self.recorder.record(at, way, shown));
+    fn record_any(&mut self, now: Nanoseconds, direction: Direction, packet: &Packet) {
+        match &mut self.coalescer {
+            Some(coalescer) => {
+                coalescer.push(now, direction, packet, |at, way, shown| self.recorder.record(at, way, shown));
+            }
+            None => self.recorder.record(now, direction, packet),
         }
     }
 
@@ -139,26 +146,32 @@ struct Recorder {
     framer: Framer,
     writer: PcapngWriter,
     clock: Clock,
-    /// It misses nothing, and its clock is right.
-    is_faithful: bool,
     loss_probability: f64,
     random: Random,
     counts: TapCounts,
 }
 
 impl Recorder {
-    /// Not part of a loop over taps: what compilers take out of it would be done for every packet.
-    #[inline(never)]
+    /// [`Self::record`] where nothing is missed and the clock is right; `false` and nothing if the block is not a usual one.
+    #[inline(always)]
+    fn record_usual(&mut self, at: Nanoseconds, direction: Direction, packet: &Packet) -> bool {
+        let time_ns = self.clock.right_reading(at);
+        let written = self.framer.write_usual(time_ns, direction, packet, self.writer.room());
+        written.map(|bytes| self.take(bytes)).is_some()
+    }
+
     fn record(&mut self, at: Nanoseconds, direction: Direction, packet: &Packet) {
-        let time_ns = if self.is_faithful {
-            self.clock.right_reading(at)
-        } else if self.loss_probability > 0.0 && self.random.chance(self.loss_probability) {
+        if self.loss_probability > 0.0 && self.random.chance(self.loss_probability) {
             self.counts.missed_packets += 1;
             return;
-        } else {
-            self.clock.reading(at)
-        };
-        let block_bytes = self.framer.write(time_ns, direction, packet, self.writer.room());
+        }
+        let time_ns = self.clock.reading(at);
+        let bytes = self.framer.write(time_ns, direction, packet, self.writer.room());
+        self.take(bytes);
+    }
+
+    #[inline(always)]
+    fn take(&mut self, block_bytes: usize) {
         self.writer.take(block_bytes);
         self.counts.written_packets = self.counts.written_packets.wrapping_add(1);
     }

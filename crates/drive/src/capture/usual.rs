@@ -1,0 +1,286 @@
+//! Packet blocks of the commonest segments, whose numbers have constant places: IPv4 without a link header, no options but
+//! timestamps, and without payload or with as much of it as captures usually keep.
+
+use pepscope_tcp::{ContentId, Ecn, Flags, Segment};
+
+use super::content::{beginning, fold, ContentKey, BEGINNING_BYTES};
+use super::pcapng::{PACKET_HEADER_BYTES, PACKET_TIME_AT, PACKET_TRAILER_BYTES};
+use super::template::{IPV4_HEADER_BYTES, TCP_HEADER_BYTES};
+
+const IP_AT: usize = PACKET_HEADER_BYTES;
+/// Identification, fragments, time to live, protocol and checksum.
+const IP_NUMBERS_AT: usize = IP_AT + 4;
+const TCP_AT: usize = IP_AT + IPV4_HEADER_BYTES;
+const SEQUENCE_AT: usize = TCP_AT + 4;
+/// Length of the header, flags, window, checksum and the urgent pointer.
+const TCP_NUMBERS_AT: usize = TCP_AT + 12;
+const OPTIONS_AT: usize = TCP_AT + TCP_HEADER_BYTES;
+const TIMESTAMPS_AT: usize = OPTIONS_AT + 4;
+const TIMESTAMPS_BYTES: usize = 12;
+
+/// Room for the longest one, and whole registers of 16 bytes.
+pub(super) const BLOCK_BYTES: usize =
+    (OPTIONS_AT + TIMESTAMPS_BYTES + BEGINNING_BYTES + PACKET_TRAILER_BYTES).next_multiple_of(16);
+
+/// The packet block of segments of a flow in one direction that differ in nothing but numbers, which are zeros in it.
+#[derive(Clone, Debug)]
+pub(super) struct UsualBlock {
+    /// Whether they have timestamps; `None` where it suits no segment.
+    has_timestamps: Option<bool>,
+    time_to_live: u8,
+    ecn: Ecn,
+    payload_bytes: u16,
+    /// The payload's, without text from an offset on.
+    content: ContentId,
+    text_end: u64,
+    key: ContentKey,
+    ip_sum: u16,
+    ip_numbers: u64,
+    tcp_sum: u64,
+    tcp_numbers: u64,
+    total: usize,
+    bytes: [u8; BLOCK_BYTES],
+}
+
+/// What a [`UsualBlock`] is made of.
+pub(super) struct Parts<'a> {
+    /// The block from its beginning on, as much of it as there is before the payload, with numbers that do not matter.
+    pub(super) start: &'a [u8],
+    /// What comes behind the captured part.
+    pub(super) trailer: [u8; PACKET_TRAILER_BYTES],
+    /// The captured bytes of the payload.
+    pub(super) kept_bytes: usize,
+    pub(super) total: usize,
+    /// The sums of the headers, numbers being zeros, without checksums but with flags.
+    pub(super) ip_sum: u64,
+    pub(super) tcp_sum: u64,
+    /// Where text ends in the content.
+    pub(super) text_end: u64,
+}
+
+impl UsualBlock {
+    /// One that suits no segment.
+    pub(super) const EMPTY: Self = Self {
+        has_timestamps: None,
+        time_to_live: 0,
+        ecn: Ecn::NotCapable,
+        payload_bytes: 0,
+        content: ContentId(0),
+        text_end: 0,
+        key: ContentKey::of(ContentId(0)),
+        ip_sum: 0,
+        ip_numbers: 0,
+        tcp_sum: 0,
+        tcp_numbers: 0,
+        total: 0,
+        bytes: [0; BLOCK_BYTES],
+    };
+
+    /// The block of segments like `segment`, whose payload is not text, over IPv4 without link header; `None` if theirs is
+    /// not a usual one.
+    pub(super) fn of(segment: &Segment, parts: &Parts) -> Option<Self> {
+        let has_timestamps = segment.timestamps.is_some();
+        let payload_at = OPTIONS_AT + if has_timestamps { TIMESTAMPS_BYTES } else { 0 };
+        let kept_bytes = if segment.payload_bytes > 0 { BEGINNING_BYTES } else { 0 };
+        let is_plain = !segment.flags.has(Flags::SYN) && segment.sack.is_empty();
+        if !is_plain || parts.kept_bytes != kept_bytes || parts.start.len() != payload_at {
+            return None;
+        }
+        let mut bytes = [0; BLOCK_BYTES];
+        bytes[..payload_at].copy_from_slice(parts.start);
+        let end = payload_at + kept_bytes;
+        bytes[end..end + PACKET_TRAILER_BYTES].copy_from_slice(&parts.trailer);
+        Some(Self {
+            has_timestamps: Some(has_timestamps),
+            time_to_live: segment.time_to_live,
+            ecn: segment.ecn,
+            payload_bytes: segment.payload_bytes,
+            content: segment.content,
+            text_end: parts.text_end,
+            key: ContentKey::of(segment.content),
+            ip_sum: fold(parts.ip_sum),
+            ip_numbers: number(&bytes, IP_NUMBERS_AT) & 0x0000_ffff_ffff_0000,
+            tcp_sum: parts.tcp_sum - u64::from(segment.flags.bits()),
+            tcp_numbers: number(&bytes, TCP_NUMBERS_AT) & 0xff00_0000_0000_0000,
+            total: parts.total,
+            bytes,
+        })
+    }
+
+    /// Whether [`Self::write`] writes the block of `segment`.
+    #[inline(always)]
+    pub(super) fn suits(&self, segment: &Segment) -> bool {
+        Some(segment.timestamps.is_some()) == self.has_timestamps
+            && segment.payload_bytes == self.payload_bytes
+            && segment.time_to_live == self.time_to_live
+            && segment.ecn == self.ecn
+            && segment.sack.is_empty()
+            && !segment.flags.has(Flags::SYN)
+            && (segment.payload_bytes == 0
+                || segment.content == self.content && segment.content_offset >= self.text_end)
+    }
+
+    /// Writes the block of `segment`, which it suits, and bytes behind it that do not belong to it; how long it is.
+    #[inline(always)]
+    pub(super) fn write(&self, time_ns: u64, segment: &Segment, block: &mut [u8; BLOCK_BYTES]) -> usize {
+        *block = self.bytes;
+        put(block, PACKET_TIME_AT, time_ns.rotate_left(32).to_le_bytes());
+        // Not zero, so that the sum of two is not, either.
+        let ip_sum = u32::from(self.ip_sum) + u32::from(segment.ip_identification);
+        let ip_checksum = !(ip_sum + (ip_sum >> 16)) as u16;
+        let ip_numbers = self.ip_numbers | u64::from(segment.ip_identification) << 48 | u64::from(ip_checksum);
+        put(block, IP_NUMBERS_AT, ip_numbers.to_be_bytes());
+        let (sequence, acknowledgement) = (u64::from(segment.sequence), u64::from(segment.acknowledgement));
+        put(block, SEQUENCE_AT, (sequence << 32 | acknowledgement).to_be_bytes());
+        let (flags, window) = (u64::from(segment.flags.bits()), u64::from(segment.window));
+        let mut sum = self.tcp_sum.wrapping_add(sequence + acknowledgement + flags + window);
+        if let Some(timestamps) = segment.timestamps {
+            let (value, echo_reply) = (u64::from(timestamps.value), u64::from(timestamps.echo_reply));
+            put(block, TIMESTAMPS_AT, (value << 32 | echo_reply).to_be_bytes());
+            sum = sum.wrapping_add(value + echo_reply);
+        }
+        if segment.payload_bytes > 0 {
+            let (numbers, payload_sum) = beginning(self.key, segment.content_offset, segment.payload_bytes.into());
+            sum = sum.wrapping_add(payload_sum);
+            let payload_at = OPTIONS_AT + segment.timestamps.map_or(0, |_| TIMESTAMPS_BYTES);
+            // Not as one: loading 16 bytes waits for what was just stored as twice 8.
+            put(block, payload_at, numbers[0].to_be_bytes());
+            put(block, payload_at + 8, numbers[1].to_be_bytes());
+        }
+        let tcp_numbers = self.tcp_numbers | flags << 48 | window << 32 | u64::from(!fold(sum)) << 16;
+        put(block, TCP_NUMBERS_AT, tcp_numbers.to_be_bytes());
+        self.total
+    }
+}
+
+#[inline(always)]
+fn put<const BYTES: usize>(out: &mut [u8; BLOCK_BYTES], at: usize, bytes: [u8; BYTES]) {
+    out[at..at + BYTES].copy_from_slice(&bytes);
+}
+
+/// Eight bytes at `at`.
+fn number(block: &[u8; BLOCK_BYTES], at: usize) -> u64 {
+    block[at..at + 8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use pepscope_path::Direction;
+    use pepscope_tcp::{ContentId, Ecn, Flags, Packet, Segment, Timestamps};
+    use proptest::prelude::*;
+
+    use super::super::addresses::AddressBook;
+    use super::super::content::Contents;
+    use super::super::frame::Framer;
+    use super::super::pcapng::LinkType;
+    use super::super::prepared::Cut;
+
+    const HEAD_BYTES: usize = 300;
+    const TEXT: ContentId = ContentId(1);
+
+    const USUAL_CUT: Cut = Cut { frame_bytes: 96, payload_bytes: 16 };
+
+    fn framer(link_type: LinkType, cut: Cut) -> Framer {
+        let mut contents = Contents::default();
+        contents.register(TEXT, &[b'h'; HEAD_BYTES]);
+        Framer::new(link_type, cut, AddressBook::default(), Rc::new(contents))
+    }
+
+    /// The block by [`Framer::write`] of a framer that has written nothing.
+    fn written(cut: Cut, packet: &Packet) -> Vec<u8> {
+        let mut block = vec![0; 512];
+        let bytes = framer(LinkType::Raw, cut).write(7, Direction::Down, packet, &mut block);
+        block.truncate(bytes);
+        block
+    }
+
+    fn usual(framer: &Framer, packet: &Packet) -> Option<Vec<u8>> {
+        let mut block = vec![0; 512];
+        let bytes = framer.write_usual(7, Direction::Down, packet, &mut block)?;
+        block.truncate(bytes);
+        Some(block)
+    }
+
+    prop_compose! {
+        fn segments()(
+            numbers in any::<[u32; 2]>(), short in any::<[u16; 2]>(), flags in 0..8u8,
+            payload_bytes in prop_oneof![Just(0), Just(1460), Just(1448), 1..40u16],
+            content in 0..3u32, content_offset in prop_oneof![0..2_000u64, (0..2_000u64).prop_map(|quarter| 4 * quarter)],
+            timestamps in prop::option::of(any::<[u32; 2]>()), sack in prop::option::of(any::<(u32, u32)>()),
+            ecn in prop_oneof![Just(Ecn::NotCapable), Just(Ecn::Congestion)], time_to_live in 62..65u8,
+        ) -> Segment {
+            let kinds = [Flags::PSH, Flags::FIN, Flags::SYN];
+            let set = (0..3).filter(|bit| flags >> bit & 1 > 0).map(|bit| kinds[bit]);
+            let mut segment = Segment {
+                sequence: numbers[0],
+                acknowledgement: numbers[1],
+                window: short[0],
+                ip_identification: short[1],
+                flags: set.fold(Flags::ACK, |all, one| all | one),
+                payload_bytes,
+                content: ContentId(content),
+                content_offset,
+                timestamps: timestamps.map(|[value, echo_reply]| Timestamps { value, echo_reply }),
+                ecn,
+                time_to_live,
+                ..Segment::default()
+            };
+            if let Some((left, right)) = sack {
+                segment.sack.push(left, right);
+            }
+            segment
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn usual_blocks_are_those_of_any_segment(
+            first in segments(), others in prop::collection::vec(segments(), 1..20),
+            payload_bytes in prop_oneof![Just(16), 0..40usize], frame_bytes in prop_oneof![Just(96), 0..120usize],
+        ) {
+            let cut = Cut { frame_bytes, payload_bytes };
+            let mut framer = framer(LinkType::Raw, cut);
+            for segment in std::iter::once(first).chain(others) {
+                let packet = Packet::Tcp(segment);
+                let expected = written(cut, &packet);
+                if let Some(block) = usual(&framer, &packet) {
+                    prop_assert_eq!(&block, &expected);
+                }
+                let mut block = vec![0; 512];
+                let bytes = framer.write(7, Direction::Down, &packet, &mut block);
+                prop_assert_eq!(&block[..bytes], &expected);
+            }
+        }
+
+        #[test]
+        fn other_numbers_are_usual(like in segments(), numbers in any::<[u32; 2]>(), ahead in 0..3_000u64) {
+            let plain = Segment { flags: Flags::ACK, sack: Default::default(), ..like };
+            let begins_with_text = plain.content == TEXT && plain.content_offset < HEAD_BYTES as u64;
+            let has_usual_payload = plain.payload_bytes == 0 || plain.payload_bytes >= 16 && !begins_with_text;
+            let mut raw = framer(LinkType::Raw, USUAL_CUT);
+            raw.write(7, Direction::Down, &Packet::Tcp(plain), &mut [0; 512]);
+            let other = Packet::Tcp(Segment {
+                sequence: numbers[0],
+                acknowledgement: numbers[1],
+                flags: Flags::ACK | Flags::PSH | Flags::FIN,
+                content_offset: plain.content_offset + ahead,
+                timestamps: plain.timestamps.map(|_| Timestamps { value: numbers[1], echo_reply: numbers[0] }),
+                ..plain
+            });
+            prop_assert_eq!(usual(&raw, &other), has_usual_payload.then(|| written(USUAL_CUT, &other)));
+        }
+    }
+
+    #[test]
+    fn behind_a_link_header_and_over_ipv6_nothing_is_usual() {
+        let plain = Segment { flags: Flags::ACK, time_to_live: 64, ..Segment::default() };
+        for (link_type, version_6) in [(LinkType::Ethernet, false), (LinkType::Raw, true)] {
+            let packet = Packet::Tcp(Segment { version_6, ..plain });
+            let mut framer = framer(link_type, USUAL_CUT);
+            framer.write(7, Direction::Down, &packet, &mut [0; 512]);
+            assert_eq!(usual(&framer, &packet), None, "{link_type:?} {version_6}");
+        }
+    }
+}
