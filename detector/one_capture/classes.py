@@ -74,12 +74,13 @@ def classes(
     """
     least_split = max(least_probability, LEAST_SPLIT)
     most_split = 1 - max(least_probability, LEAST_WHOLE[side])
-    split = np.clip(posterior.split + posterior.site, 1 - SUREST, SUREST)
+    in_network = posterior.split + posterior.holding
+    split = np.clip(in_network + posterior.site, 1 - SUREST, SUREST)
     late = posterior.late + posterior.fleet
     answered = exchanges > 0
     explanation = np.full(len(split), Explanation.UNDECIDED, np.int64)
     explanation[(late > _LATE_SHARE) & (split > most_split)] = Explanation.LATE_OR_SPLIT
-    is_end = split + posterior.holding <= most_split
+    is_end = split <= most_split
     explanation[is_end if in_time is None else is_end & in_time] = Explanation.END_TO_END
     answered_for = is_end & (posterior.handshakes_answered > _HALF)
     told_apart = (posterior.holding <= _MOST_HOLDING) & handshakes_timed
@@ -88,7 +89,7 @@ def classes(
     ]
     is_split = split >= least_split
     explanation[is_split] = Explanation.NETWORK_OR_SITE
-    explanation[is_split & (posterior.split >= least_split)] = Explanation.NETWORK
+    explanation[is_split & (in_network >= least_split)] = Explanation.NETWORK
     explanation[is_split & (posterior.site >= least_split)] = Explanation.SITE
     explanation[~answered] = Explanation.UNDECIDED
     return Classes(split, explanation)

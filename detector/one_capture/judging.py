@@ -227,15 +227,16 @@ def host_result(
 ) -> HostResult:
     """What a group's posterior says of one of its far hosts."""
     posterior = judged.groups
-    network = float(posterior.split[group])
+    network = float(posterior.split[group] + posterior.holding[group])
     end_to_end = 1 - network - float(posterior.handshakes_answered[group])
     site = max(end_to_end, 0.0) * float(posterior.member_site[host])
+    shows = max(end_to_end, 0.0) * float(posterior.member_wired_site[host])
     exchanges = int(members.exchanges[host])
     leg = float(members.leg_s[host])
     of_group = groups.explanation(group)
     explanation = of_group
     if of_group is Explanation.END_TO_END and site > 1 - _DECISIVE:
-        explanation = Explanation.SITE if site >= _DECISIVE else Explanation.UNDECIDED
+        explanation = Explanation.SITE if shows >= _DECISIVE else Explanation.UNDECIDED
     verdict = verdict_of(explanation)
     return HostResult(
         host=address,

@@ -18,7 +18,7 @@ from detector.one_capture.hypotheses.moments import AnswerPairs, MomentNats, ans
 from detector.one_capture.hypotheses.posteriors import Posterior, Seen, joined, posterior
 from detector.one_capture.hypotheses.regular_looks import Clients, LooksNats
 from detector.one_capture.hypotheses.splits import Groups
-from detector.one_capture.hypotheses.sums import by_group
+from detector.one_capture.hypotheses.sums import by_common_habit, by_group
 from detector.one_capture.likelihoods.answered_handshakes import Acknowledged, HandshakeNats, handshake_nats
 from detector.one_capture.likelihoods.client_stacks import client_stack_nats
 from detector.one_capture.likelihoods.closes import Closes, closes, no_closes
@@ -37,7 +37,7 @@ from detector.one_capture.members import Ints, codes, numbered
 from detector.one_capture.networks import NetworkTable, Places, come_one_way, places
 from detector.one_capture.senders.handshake_clocks import lagging_share
 from detector.one_capture.senders.handshakes import handshake_signs, member_handshakes
-from detector.one_capture.senders.stacks import GroupStacks, form_codes, group_stacks
+from detector.one_capture.senders.stacks import GroupStacks, asked_alike, form_codes, group_stacks
 from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import GroupSide
 
@@ -128,6 +128,9 @@ def _judge(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
     form, of_stacks = form_codes(vantage.senders, vantage.columns, far), np.zeros(groups)
     if at_client:
         hop_limit = vantage.senders.hop_limit[far.value :: 2].astype(np.int64)
+        form = asked_alike(
+            form, form_codes(vantage.senders, vantage.columns, Direction.UP), where.member, where.member_group
+        )
         stacks = group_stacks(form, hop_limit, where.member, where.member_group, groups)
         beside = _near_ends(timing, variation_s, shown.waiting, measured, stacks, where.member_group)
     else:
@@ -337,7 +340,7 @@ class _Shown(Struct, frozen=True):
     def _seen(self, member: Ints, group: Ints, groups: int, beside: _Beside) -> Seen:
         """What is seen of groups beside their exchanges: `beside`, and what their members' handshakes say."""
         of = self.handshakes
-        as_fast = by_group(of.as_fast[member], group, groups)
+        as_fast = by_common_habit(of.habits, of.as_fast[:, member], group, groups)
         same, other = (_of_one_box(each[:, member], group, groups) for each in (of.same_sender, of.other_sender))
         end, split = beside.end, beside.split
         either = np.maximum(end, split)

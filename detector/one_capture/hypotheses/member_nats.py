@@ -27,7 +27,7 @@ from detector.one_capture.likelihoods.timing_tables import (
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
 from detector.one_capture.members import Ints
 
-#: Natures of legs between a balancer and what it balances, which are wires: so many of the steadiest.
+#: Natures of legs between a balancer or front end and what stands behind it, which are wires: so many of the steadiest.
 _WIRED = 2
 
 #: The rows of parts of members that are late in all answers, and of those behind their site's front.
@@ -37,7 +37,7 @@ _LATE, _SITE = 2, 3
 #: 5,000 km of fibre and back (s): legs beyond are a twentieth as probable as others. Which is assumed.
 _WITHIN_SITE_S = 0.05
 _WAITING_FRONT_NATS: Floats = np.where(HIDDEN_S < _WITHIN_SITE_S, 0.0, np.log(0.05))
-_WAITING_FRONT_NATS -= np.log(np.exp(_WAITING_FRONT_NATS).mean())
+_WAITING_FRONT_NATS -= np.log(np.exp(_WAITING_FRONT_NATS + LEG_NATS).mean())
 
 #: Of split points, those where TLS ends and begins anew.
 ENDS_TLS = 0.1
@@ -78,28 +78,28 @@ class Paths(Struct, frozen=True):
 class MemberNats(Struct, frozen=True):
     """Log-likelihoods of what members' exchanges say, priors of members included.
 
-    `parts` by way of being end to end (rows, see `_end_parts`) and member, `legs` by member and each of `HIDDEN_S`
-    where everything crosses the leg, `legs_behind_tls` where TLS ends at the split point, `site_legs` where everything
-    crosses a leg inside the member's own site; `unsteady` by member, given a leg that varies, or a host behind it, as
-    much as hosts that are late do; `late` are the row of `parts` where everything is late, and `device`, given a device
-    that delays its closes as it does its answers, both in two rows: late in ways of their own, and as steady as a leg;
-    `answers`: whether a member answered anything.
+    `parts` by way of being end to end (rows, see `_end_parts`) and member, `wired_site` of the last of these where
+    answers vary no more than wires let them, `legs` by member and each of `HIDDEN_S` where everything crosses the leg,
+    `legs_behind_tls` where TLS ends at the split point; `unsteady` by member, given a leg that varies, or a host behind
+    it, as much as hosts that are late do; `late` are the row of `parts` where everything is late, and `device`, given a
+    device that delays its closes as it does its answers, both in two rows: late in ways of their own, and as steady as
+    a leg; `answers`: whether a member answered anything.
     """
 
     parts: Floats
+    wired_site: Floats
     late: Floats
     device: Floats
     legs: Floats
     legs_behind_tls: Floats
-    site_legs: Floats
     unsteady: Floats
     answers: npt.NDArray[np.bool_]
 
     def of(self, members: Ints) -> MemberNats:
         """Those of some members."""
         return MemberNats(
-            self.parts[:, members], self.late[:, members], self.device[:, members], self.legs[members],
-            self.legs_behind_tls[members], self.site_legs[members], self.unsteady[members], self.answers[members],
+            self.parts[:, members], self.wired_site[members], self.late[:, members], self.device[:, members],
+            self.legs[members], self.legs_behind_tls[members], self.unsteady[members], self.answers[members],
         )  # fmt: skip
 
     def with_late_sometimes(self, known: npt.NDArray[np.bool_], sometimes: Floats, priors: Priors) -> MemberNats:
@@ -138,27 +138,27 @@ class MemberNats(Struct, frozen=True):
 
     def with_waiting_fronts(self, waiting: WaitingNats, priors: Priors) -> MemberNats:
         """With balancers that connect to what they balance before they answer a handshake, as often as split points in
-        the network do; known where acknowledgements show the balancer itself."""
+        the network do; known where acknowledgements show the balancer itself. What answers take beyond the leg tells
+        neither from the other: the access link and the applications are the same."""
         parts = self.parts.copy()
-        waits = log(priors.balancer * priors.connects_first) + any_leg(
-            self.site_legs + waiting.legs + _WAITING_FRONT_NATS
-        )
-        parts[_SITE] = np.where(waiting.known, np.logaddexp(parts[_SITE], waits), parts[_SITE])
-        return replace(self, parts=parts)
+        waits = log(priors.balancer * priors.connects_first) + any_leg(self.legs + waiting.legs + _WAITING_FRONT_NATS)
+        waits = np.where(waiting.known, waits, -np.inf)
+        parts[_SITE] = np.logaddexp(parts[_SITE], waits)
+        return replace(self, parts=parts, wired_site=np.logaddexp(self.wired_site, waits))
 
 
 def member_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> MemberNats:
     """What each member's exchanges say by themselves."""
-    site_legs = sum_nats(_by_nature(nats.all)[..., :_WIRED]) - np.log(_WIRED)
     late = log(priors.late) + _late(nats, paths, priors.steady)
-    parts = _end_parts(nats, priors, paths, np.logaddexp(*late), any_leg(site_legs))
+    site, wired_site = _site(nats, priors, paths)
+    parts = _end_parts(nats, priors, paths, np.logaddexp(*late), site)
     legs, behind_tls = _leg_nats(nats, priors, paths)
     answers = np.any(nats.handshake != 0, axis=1) | np.any(nats.application != 0, axis=1)
     unsteady = _queued(nats, paths) if priors.closes else _given_late(parts, priors)
     device = np.full((2, len(legs)), -np.inf)
     if priors.devices:
         device = np.stack([log(1 - priors.steady) + _device(nats), log(priors.steady) + any_leg(legs)])
-    return MemberNats(parts, late, device, legs, behind_tls, site_legs, unsteady, answers)
+    return MemberNats(parts, wired_site, late, device, legs, behind_tls, unsteady, answers)
 
 
 def joined_members(every: Sequence[MemberNats]) -> MemberNats:
@@ -170,12 +170,10 @@ def joined_members(every: Sequence[MemberNats]) -> MemberNats:
     })  # fmt: skip
 
 
-def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths, late: Floats, balancer: Floats) -> Floats:
+def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths, late: Floats, site: Floats) -> Floats:
     """Log-likelihoods by way of being end to end (rows: prompt, late where an application answers, late in all, behind
-    the site's front) and member, priors included; `late` are those that are late in all, `balancer` those behind a
-    balancer."""
+    the site's front) and member, priors included; `late` and `site` are those of the last two."""
     with_close = nats.all + nats.closes
-    application = _by_nature(nats.application) + paths.natures[:, None]
     shifted = _by_nature(nats.all) + _shifted_close(nats.closes, paths)
     prompt_handshakes = _end_nats(nats.handshake, paths)
     prompt = 1.0 - priors.late - priors.late_application - priors.balancer - priors.front_end
@@ -184,11 +182,23 @@ def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths, late: Floats, b
         + _prompt(_end_nats(with_close, paths), shifted, paths.shifts),
         log(priors.late_application) + prompt_handshakes + _late_application(nats, paths, priors.steady_application),
         late,
-        np.logaddexp(
-            log(priors.balancer * (1 - priors.connects_first)) + balancer,
-            log(priors.front_end) + prompt_handshakes + any_leg(sum_nats(application)),
-        ),
+        site,
     ])  # fmt: skip
+
+
+def _site(nats: ExchangeNats, priors: Priors, paths: Paths) -> tuple[Floats, Floats]:
+    """Log-likelihoods by member behind its site's front, priors included: behind one of any sort, and behind one whose
+    answers vary no more than a wire to what it balances, or fetches from, lets them. Where they vary more, that may be
+    all that makes them late, so that no leg shows."""
+    balancer = any_leg(sum_nats(_by_nature(nats.all)[..., :_WIRED]) - np.log(_WIRED))
+    balancer += log(priors.balancer * (1 - priors.connects_first))
+    front_end = log(priors.front_end) + _end_nats(nats.handshake, paths)
+    application = _by_nature(nats.application) + paths.natures[:, None]
+    any_front, wired = (
+        np.logaddexp(balancer, front_end + any_leg(sum_nats(natures)))
+        for natures in (application, application[..., :_WIRED])
+    )
+    return any_front, wired
 
 
 def _late(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:

@@ -52,6 +52,10 @@ _DEVICES_SHARE = 0.9
 HOLDS_ACKS = 0.005
 
 
+#: Fields of a posterior that have a row for each member.
+_BY_MEMBER = ("leg_nats", "member_site", "member_wired_site")
+
+
 class Posterior(Struct, frozen=True):
     """Probabilities of groups (one element a group) and of their members' hidden legs.
 
@@ -59,7 +63,7 @@ class Posterior(Struct, frozen=True):
     among them), `fleet`, `handshakes_answered`, `holding` (a split whose acknowledgements are held back) and `site` (a
     leg inside the server's own site at every member) sum to one. `leg_nats` is the log posterior of each member's leg
     over `HIDDEN_S` given that it has one; `member_site` the probability of a leg inside its site given that the group
-    is end to end.
+    is end to end, and `member_wired_site` that of one behind which answers vary no more than over a wire.
     """
 
     split: Floats
@@ -71,13 +75,14 @@ class Posterior(Struct, frozen=True):
     site: Floats
     leg_nats: Floats
     member_site: Floats
+    member_wired_site: Floats
 
     def replaced(self, others: Posterior, groups: Ints, members: Ints) -> Posterior:
         """The same with `others` at these groups and members."""
         columns = {}
         for name in Posterior.__struct_fields__:
             columns[name] = getattr(self, name).copy()
-            columns[name][members if name in ("leg_nats", "member_site") else groups] = getattr(others, name)
+            columns[name][members if name in _BY_MEMBER else groups] = getattr(others, name)
         return Posterior(**columns)
 
 
@@ -160,6 +165,7 @@ def posterior(
             behind_tls + (ends_tls - split)[groups.group, None] - sum_nats(behind_tls)[:, None],
         ),
         member_site=np.exp(parts[3] + without - member_end),
+        member_wired_site=np.exp(members.wired_site + without - member_end),
     )
 
 

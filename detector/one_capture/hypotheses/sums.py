@@ -30,6 +30,15 @@ def by_group(values: Floats, group: Ints, groups: int) -> Floats:
     return summed
 
 
+def by_common_habit(habits: Floats, nats: Floats, group: Ints, groups: int) -> Floats:
+    """Sums over the members of each group, which have one of `habits` (log probabilities) in common.
+
+    `nats` are by habit (rows) and member.
+    """
+    summed = np.stack([by_group(each, group, groups) for each in nats], axis=-1)
+    return sum_nats(summed + habits)
+
+
 def legs_by_group(rows: Floats, group: Ints, groups: int) -> Floats:
     """The same by leg, which columns count."""
     summed = np.zeros((groups, rows.shape[1]))

@@ -10,6 +10,8 @@ path is no longer. Where there are no others, a box that answers handshakes and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from msgspec import Struct
 
@@ -22,6 +24,14 @@ from pepscope.results.verdicts import GroupSide
 #: least one of 11 % of simulated split points, and of 0.3 % of real kernels.
 _ALIKE, _DELAYED, _OTHERWISE = 0.84, 0.06, 0.1
 _DELAYED_S = (0.038, 0.046)
+
+#: One split point acknowledges for all servers of a group, so that they have one habit. Timers that delay (s): of Linux
+#: (40 ms, at 100 to 1,000 ticks a second), of BSD and Darwin, and of older Windows; how many split points have each, of
+#: which the last two are assumed. Such a timer holds back the least acknowledgement of half of the members: of some all
+#: were answered at once, or acknowledged with answers.
+_TIMERS_S: Floats = np.array([_DELAYED_S, (0.098, 0.106), (0.198, 0.206)])
+_TIMED: Floats = np.array([0.12, 0.03, 0.03])
+_TIMED_DELAYED, _TIMED_ALIKE = 0.5, 0.45
 
 #: The least acknowledgement of a host was prompt where its prompt ones are no later than this (s).
 _PROMPT_S = 0.005
@@ -78,14 +88,48 @@ class Acknowledged(Struct, frozen=True):
         return np.where(self.prompt_s < self.plain_s + _PROMPT_S, np.fmin(self.prompt_s, self.plain_s), np.nan)
 
 
+class _Habit(Struct, frozen=True):
+    """How often the least acknowledgement without payload is as fast as the handshake, delayed by each of the timers,
+    or by anything else."""
+
+    alike: float
+    timed: Floats
+    otherwise: float
+
+
+_TIMER_HABITS = [
+    _Habit(_TIMED_ALIKE, _TIMED_DELAYED * each, 1 - _TIMED_ALIKE - _TIMED_DELAYED) for each in np.eye(len(_TIMED))
+]
+_AT_ONCE = (_ALIKE - _TIMED.sum() * _TIMED_ALIKE) / (1 - _TIMED.sum())
+_TIMED_BY_ANY = _TIMED_DELAYED * _TIMED
+
+#: By side the habit of any host, and shares of habits that the members of a group have in common, with these habits:
+#: clients have habits of their own.
+_HABITS = {
+    GroupSide.CLIENT: (
+        _Habit(_ALIKE, _TIMED_BY_ANY, 1 - _ALIKE - _TIMED_BY_ANY.sum()),
+        np.append(1 - _TIMED.sum(), _TIMED),
+        [_Habit(_AT_ONCE, np.zeros(len(_TIMED)), 1 - _AT_ONCE), *_TIMER_HABITS],
+    ),
+    GroupSide.SERVER: (
+        _Habit(_ALIKE, np.array([_DELAYED, 0.0, 0.0]), _OTHERWISE),
+        np.array([1.0]),
+        [_Habit(_ALIKE, np.array([_DELAYED, 0.0, 0.0]), _OTHERWISE)],
+    ),
+}
+
+
 class HandshakeNats(Struct, frozen=True):
     """Log-likelihoods by member; what is unknown says nothing (0).
 
-    `as_fast`: of the least round trip of data, given the least handshake, where one host makes both. `same_sender` and
+    `as_fast`: of the least round trip of data, given the least handshake, where one host makes both, by its habit
+    (rows, as `habits` has their log probabilities); of hosts one by one the habit is `any_habit`. `same_sender` and
     `other_sender`: of the shares of handshakes that show another sender than data do, by sign (rows). `found` is what
     they rest on, `blur_s` by how much the same may differ.
     """
 
+    any_habit: _Habit
+    habits: Floats
     as_fast: Floats
     same_sender: Floats
     other_sender: Floats
@@ -101,7 +145,7 @@ class HandshakeNats(Struct, frozen=True):
             for data_s in (self.found.data_s, self.found.plain_s, self.found.undelayed_s)
         ]
         nats: Floats = np.log(np.exp(np.minimum(np.nan_to_num(beyond_s[0]), 0.0) / blur_s) + _NEVER)
-        for data_s, one_host in zip(beyond_s[1:], (_plain, _prompt), strict=True):
+        for data_s, one_host in zip(beyond_s[1:], (_plain(self.any_habit), _prompt), strict=True):
             known = np.flatnonzero(~np.isnan(data_s[:, 0]))
             nats[known] = np.log(one_host(_Beyond.of(data_s[known], blur_s[known])) + _NEVER)
         return nats
@@ -114,22 +158,25 @@ def handshake_nats(
     its round trips vary, `moved_share` the share of its handshakes whose hop limit or shut window shows another sender,
     `lagging_share` of those whose timestamps do."""
     blur_s = _LEAST_S + np.nan_to_num(variation_s)
-    as_fast = np.zeros(len(blur_s))
-    for data_s, one_host in ((found.plain_s, _plain), (found.undelayed_s, _prompt)):
-        known = np.flatnonzero(~np.isnan(data_s - found.handshake_s))
-        as_fast[known] = np.log(one_host(_Beyond.of((data_s - found.handshake_s)[known], blur_s[known])) + _NEVER)
+    any_habit, shares, habits = _HABITS[side]
+    as_fast = np.zeros((len(habits), len(blur_s)))
+    for row, habit in zip(as_fast, habits, strict=True):
+        for data_s, one_host in ((found.plain_s, _plain(habit)), (found.undelayed_s, _prompt)):
+            known = np.flatnonzero(~np.isnan(data_s - found.handshake_s))
+            row[known] = np.log(one_host(_Beyond.of((data_s - found.handshake_s)[known], blur_s[known])) + _NEVER)
     signs = (moved_share, _SHOWN_IF_ANSWERED[side]), (lagging_share, _LAGS_IF_ANSWERED)
     same = np.stack([_of_sign(share, _SHOWN_BY_HOSTS) for share, _ in signs])
     other = np.stack([_of_sign(share, if_answered) for share, if_answered in signs])
-    return HandshakeNats(as_fast, same, other, found, blur_s)
+    return HandshakeNats(any_habit, np.log(shares), as_fast, same, other, found, blur_s)
 
 
 class _Beyond(Struct, frozen=True):
     """By how much data take longer than the handshake, or it and a path (s), and the densities of this: as long, but
-    for what the path varies; by anything that a host may delay an acknowledgement."""
+    for what the path varies; longer by each of the timers (last axis); by anything that a host may delay an
+    acknowledgement."""
 
-    beyond_s: Floats
     alike: Floats
+    timed: Floats
     allowed: Floats
 
     @classmethod
@@ -137,17 +184,27 @@ class _Beyond(Struct, frozen=True):
         further_s = np.maximum(beyond_s, _LEAST_S)
         anything = np.where(beyond_s > _LEAST_S, 1 / (further_s * np.log(_MOST_S / _LEAST_S)), 0.0)
         alike = np.exp(-np.abs(beyond_s) / blur_s) / (2 * blur_s)
-        return cls(beyond_s, alike, np.where(beyond_s < LONGEST_DELAY_S, anything, 0.0))
+        least_s, most_s = _TIMERS_S.T
+        after_s, blurs_s = beyond_s[..., None], blur_s[..., None]
+        timed = (_below(after_s - least_s, blurs_s) - _below(after_s - most_s, blurs_s)) / (most_s - least_s)
+        return cls(alike, timed, np.where(beyond_s < LONGEST_DELAY_S, anything, 0.0))
+
+
+def _below(away_s: Floats, blur_s: Floats) -> Floats:
+    """How often what the path varies, as `alike` has it, is less."""
+    tail: Floats = np.exp(-np.abs(away_s) / blur_s) / 2
+    return np.where(away_s < 0, tail, 1 - tail)
 
 
 def _prompt(beyond: _Beyond) -> Floats:
     return (1 - _PROMPT_LATER) * beyond.alike + _PROMPT_LATER * beyond.allowed
 
 
-def _plain(beyond: _Beyond) -> Floats:
-    least_s, most_s = _DELAYED_S
-    delayed = np.where((beyond.beyond_s > least_s) & (beyond.beyond_s < most_s), 1 / (most_s - least_s), 0.0)
-    density: Floats = _ALIKE * beyond.alike + _DELAYED * delayed + _OTHERWISE * beyond.allowed
+def _plain(habit: _Habit) -> Callable[[_Beyond], Floats]:
+    def density(beyond: _Beyond) -> Floats:
+        either: Floats = habit.alike * beyond.alike + beyond.timed @ habit.timed + habit.otherwise * beyond.allowed
+        return either
+
     return density
 
 

@@ -67,6 +67,20 @@ def form_codes(senders: Senders, columns: Mapping[str, npt.NDArray[Any]], far: D
     return form
 
 
+def asked_alike(form: Ints, asked: Ints, member: Ints, member_group: Ints) -> Ints:
+    """The forms of SYN-ACKs (by connection) that answer SYNs of one form, that of which most members of the group have
+    any; -1 for the others, and where the SYN is not known.
+
+    A SYN-ACK has no options but those that the SYN offers (RFC 7323, sections 2.2 and 3.2; RFC 2018, section 2), so
+    that one box answers two clients by two forms. `asked` is the form of each connection's SYN.
+    """
+    known = np.flatnonzero((form >= 0) & (asked >= 0))
+    _, first = numbered([member[known], asked[known]])
+    pairs = known[first]
+    usual = most_frequent(asked[pairs], member_group[member[pairs]], int(member_group.max(initial=-1)) + 1)
+    return np.where((asked >= 0) & (asked == usual[member_group[member]]), form, -1)
+
+
 class GroupStacks(Struct, frozen=True):
     """By group: members whose SYN is known, their forms, hop limits and pairs of both, and log-likelihoods.
 

@@ -27,7 +27,8 @@ def posterior(split: Sequence[float]) -> Posterior:
     of_split = np.asarray(split)
     parts = {name: np.zeros(len(of_split)) for name in SHARES}
     parts |= {"split": of_split, "late": (1 - of_split) / 4, "end": (1 - of_split) * 3 / 4}
-    return Posterior(**parts, leg_nats=np.zeros((len(of_split), 4)), member_site=np.zeros(len(of_split)))
+    none = np.zeros(len(of_split))
+    return Posterior(**parts, leg_nats=np.zeros((len(of_split), 4)), member_site=none, member_wired_site=none)
 
 
 def raised(
@@ -50,7 +51,7 @@ def test_other_ports_never_lower_and_raise_by_what_a_split_of_all_ports_is_likel
     most = 0.7 / 0.3 * (1 - PRIOR) / PRIOR
     assert (odds(found.split) <= odds(given_.split) * most * 1.001).all()
     assert np.sum([getattr(found, name) for name in SHARES], axis=0) == pytest.approx(np.ones(len(split)))
-    assert set(Posterior.__struct_fields__) == {*SHARES, "leg_nats", "member_site"}
+    assert set(Posterior.__struct_fields__) == {*SHARES, "leg_nats", "member_site", "member_wired_site"}
     for number in set(network):
         own = [place for place, of in enumerate(network) if of == number]
         alone = raised(

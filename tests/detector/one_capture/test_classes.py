@@ -22,7 +22,7 @@ def explained(shares: list[float], exchanges: int = 5, least: float = 0.95) -> E
     every = [*shares, *[0.0] * (len(PARTS) - len(shares))]
     parts = dict(zip(PARTS, (np.asarray([share / sum(shares)]) for share in every), strict=True))
     found = classes(
-        Posterior(**parts, leg_nats=np.zeros((1, 80)), member_site=np.zeros(1)),
+        Posterior(**parts, leg_nats=np.zeros((1, 80)), member_site=np.zeros(1), member_wired_site=np.zeros(1)),
         np.asarray([exchanges]), side=GroupSide.SERVER, least_probability=least,
     )  # fmt: skip
     return Explanation(int(found.explanation[0]))
@@ -47,6 +47,7 @@ def test_without_an_exchange_nothing_is_decided(shares: list[float]) -> None:
     ("shares", "wanted"),
     [
         ([0.985, 0.01, 0, 0, 0, 0.005], Explanation.NETWORK),
+        ([0.975, 0.01, 0, 0, 0, 0, 0.015], Explanation.NETWORK),  # holding acknowledgements back is a split, too
         ([0.01, 0.005, 0, 0, 0, 0.985], Explanation.SITE),
         ([0.5, 0.01, 0, 0, 0, 0.49], Explanation.NETWORK_OR_SITE),
         ([0.01, 0.98, 0, 0, 0.01, 0], Explanation.END_TO_END),

@@ -68,7 +68,7 @@ def test_posteriors_are_probabilities(talks: list[Talk], at_client: bool, pings:
     found = judged(talks, at_client=at_client, pings=pings)
     for each in (found.groups, found.alone):
         np.testing.assert_allclose(total(each), 1.0, atol=1e-9)
-        for name in (*NAMES, "member_site"):
+        for name in (*NAMES, "member_site", "member_wired_site"):
             assert np.all((getattr(each, name) >= 0) & (getattr(each, name) <= 1 + 1e-12)), name
         np.testing.assert_allclose(np.exp(each.leg_nats).sum(axis=1), 1.0, atol=1e-9)
     assert len(found.connection_kind) == len(talks)
@@ -83,7 +83,7 @@ def test_order_does_not_matter(talks: list[Talk], at_client: bool, pings, random
     backwards = [replace(talk, excess_ms=talk.excess_ms[::-1]) for talk in talks]
     one = judged(talks, at_client=at_client, pings=pings)
     other = judged([backwards[number] for number in order], at_client=at_client, pings=pings[::-1])
-    for name in (*NAMES, "member_site", "leg_nats"):
+    for name in (*NAMES, "member_site", "member_wired_site", "leg_nats"):
         np.testing.assert_allclose(getattr(other.groups, name), getattr(one.groups, name), rtol=1e-6, atol=1e-12)
         mine, its = of_connections(one, name)[order], of_connections(other, name)
         np.testing.assert_allclose(its, mine, rtol=1e-6, atol=1e-12)
@@ -112,7 +112,7 @@ def test_a_group_of_one_connection_is_judged_as_that_connection(talk: Talk, at_c
     found = judged([replace(talk, round_trips=2)], at_client=at_client, pings=pings)
     assume(at_client or of_connections(found, "split")[0] <= 0.5)
     assume(not (at_client and answer_at_once_and_late(found.timing, found.timing.member, np.zeros(1)).any()))
-    for name in (*NAMES, "member_site", "leg_nats"):
+    for name in (*NAMES, "member_site", "member_wired_site", "leg_nats"):
         group, connection = getattr(found.groups, name), of_connections(found, name)
         np.testing.assert_allclose(connection, group, rtol=1e-6, atol=1e-12)
 

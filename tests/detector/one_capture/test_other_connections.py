@@ -33,7 +33,8 @@ WEIGHTS = st.tuples(*[st.floats(1e-6, 1)] * len(NAMES))
 def made(shares: dict[str, float], site: float = 0.0) -> Posterior:
     """The posterior of one group of one member, or of one connection; hypotheses that are not named are none."""
     rows = {name: np.asarray([shares.get(name, 0.0)]) for name in NAMES}
-    return Posterior(**rows, leg_nats=np.zeros((1, 4)), member_site=np.asarray([site]))
+    of_site = np.asarray([site])
+    return Posterior(**rows, leg_nats=np.zeros((1, 4)), member_site=of_site, member_wired_site=of_site)
 
 
 def drawn(weights: tuple[float, ...]) -> Posterior:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 
-from detector.one_capture.classes import LEAST_WHOLE
+from detector.one_capture.classes import LEAST_SPLIT, LEAST_WHOLE
 from detector.one_capture.hypotheses.cached_answers import answer_at_once_and_late
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S
 from detector.one_capture.likelihoods.waiting_handshakes import waiting_nats
 from pepscope.captures.exchanges import ExchangeKind
-from pepscope.results.verdicts import GroupSide, SplitPlace, Verdict
+from pepscope.results.verdicts import GroupSide, HostResult, SplitPlace, Verdict
 from tests.detector.one_capture.made_vantages import Talk, judged, results
 
 HOSTS = ("192.0.2.1", "198.51.100.1", "203.0.113.1")
@@ -49,6 +51,41 @@ def test_a_balancer_that_connects_first_is_not_the_networks() -> None:
     assert of_one.verdict is of_all.verdict is Verdict.SPLIT_TCP
     assert of_one.where is None
     assert of_all.where is SplitPlace.NETWORK
+
+
+def test_slow_pages_behind_a_balancer_that_connects_first_are_not_the_networks() -> None:
+    """What answers take beyond the leg is the application's, and the same wherever the balancer stands."""
+    beyond_ms = (40.0, 45.0, 60.0, 80.0, 100.0, 150.0, 200.0, 90.0, 70.0, 50.0)
+    talks = [
+        Talk(HOSTS[0], [(kind, ms) for kind in (HELLO, FINISHED, HTTP)], 59.0, handshake_ms=97.0) for ms in beyond_ms
+    ]
+    assert split(talks) >= LEAST_SPLIT
+    (group,) = results(talks, at_client=True)
+    assert group.verdict is Verdict.SPLIT_TCP
+    assert group.where is None
+
+
+def of_one_late_host(late_ms: list[float]) -> HostResult:
+    """The last of three hosts at distances of their own; the others answer at once."""
+    talks = [
+        Talk(host, [(ExchangeKind.COMMAND, 0.3 + 0.1 * number) for number in range(4)], near_ms)
+        for host, near_ms in zip(HOSTS[:2], (20.0, 45.0), strict=True)
+        for _ in range(5)
+    ]
+    late = [Talk(HOSTS[2], [(ExchangeKind.COMMAND, ms) for ms in late_ms[start::5]], 95.0) for start in range(5)]
+    (group,) = results([*talks, *late], at_client=True)
+    assert group.verdict is Verdict.REGULAR
+    return group.by_host[2]
+
+
+def test_a_host_whose_answers_vary_as_no_wire_does_shows_no_leg_inside_its_site() -> None:
+    ranks = [(number + 0.5) / 100 for number in range(100)]
+    varying = of_one_late_host([100.0 * np.exp(0.6 * NormalDist().inv_cdf(rank)) for rank in ranks])
+    steady = of_one_late_host([38.0 + rank for rank in ranks[::3]])
+    assert 1 - varying.probability[Verdict.REGULAR] > 0.95
+    assert varying.verdict is Verdict.INCONCLUSIVE
+    assert steady.verdict is Verdict.SPLIT_TCP
+    assert steady.where is SplitPlace.SERVER
 
 
 def test_answers_at_the_speed_of_handshakes_clear_nothing_where_all_acknowledgements_ride_on_them() -> None:

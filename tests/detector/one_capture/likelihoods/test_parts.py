@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from detector.one_capture.classes import LEAST_SPLIT
+from detector.one_capture.hypotheses.sums import by_common_habit
 from detector.one_capture.likelihoods.answered_handshakes import Acknowledged, HandshakeNats, handshake_nats
 from detector.one_capture.likelihoods.exchange_nats import connection_weights
 from detector.one_capture.likelihoods.legs import common_leg_nats, leg_estimates
@@ -124,9 +125,14 @@ def behind(found: HandshakeNats) -> Floats:
     return nats
 
 
+def of_one_host(found: HandshakeNats) -> float:
+    """Where one host makes the handshake and acknowledges the data."""
+    return float(by_common_habit(found.habits, found.as_fast, np.zeros(1, np.int64), 1)[0])
+
+
 def nearer_nats(found: HandshakeNats) -> float:
     """What speaks for another sender of the handshake, with any path behind it."""
-    return float(np.logaddexp.reduce(behind(found)) - np.log(1 + len(HIDDEN_S)) - found.as_fast[0])
+    return float(np.logaddexp.reduce(behind(found)) - np.log(1 + len(HIDDEN_S)) - of_one_host(found))
 
 
 def path_s(found: HandshakeNats) -> float:
@@ -148,6 +154,47 @@ def test_what_no_receiver_delays_is_a_sign_of_it_however_late() -> None:
     assert nearer_nats(handshakes(10.0, 50.0, prompt_ms=10.2)) < nearer_nats(handshakes(10.0, 50.0)) < 0
 
 
+def of_members(beyond_ms: list[float], varies_ms: float = 0.5, side: GroupSide = GroupSide.CLIENT) -> HandshakeNats:
+    """Members whose data are acknowledged so much later than their handshakes."""
+    count = len(beyond_ms)
+    unknown, handshake_s = np.full(count, np.nan), np.full(count, 0.02)
+    plain_s, varies_s = handshake_s + np.asarray(beyond_ms) / 1e3, np.full(count, varies_ms / 1e3)
+    return handshake_nats(Acknowledged(handshake_s, unknown, plain_s, plain_s), varies_s, unknown, unknown, side)
+
+
+def one_habit(beyond_ms: list[float], varies_ms: float = 0.5, side: GroupSide = GroupSide.CLIENT) -> float:
+    """What they say where one sender acknowledges for all."""
+    count, found = len(beyond_ms), of_members(beyond_ms, varies_ms, side)
+    return float(by_common_habit(found.habits, found.as_fast, np.zeros(count, np.int64), 1)[0])
+
+
+@given(st.lists(st.floats(-1.0, 300.0), min_size=1, max_size=6), st.sampled_from(SIDES))
+def test_clients_acknowledge_by_habits_of_their_own_and_one_server_by_any(
+    beyond_ms: list[float], side: GroupSide
+) -> None:
+    each = [one_habit([ms], side=side) for ms in beyond_ms]
+    if side is GroupSide.SERVER:
+        assert one_habit(beyond_ms, side=side) == pytest.approx(sum(each))
+    with_no_path = of_members(beyond_ms, side=side).behind(np.arange(len(beyond_ms)))[:, 0]
+    assert each == pytest.approx(with_no_path.tolist(), abs=1e-3)
+
+
+def test_a_timer_that_delays_the_data_of_every_server_is_one_split_points_habit() -> None:
+    timed, slow, at_once, mixed = ([ms] * 3 for ms in (41.0, 101.0, 0.2, 20.0))
+    alone = [3 * one_habit(each[:1]) for each in (timed, slow, at_once, mixed)]
+    together = [one_habit(each) for each in (timed, slow, at_once, mixed)]
+    assert together[0] > alone[0] + 3
+    assert together[1] > alone[1] + 3
+    assert together[2:] == pytest.approx(alone[2:], abs=0.5)
+
+
+@given(st.floats(20.0, 60.0), st.floats(0.0, 10.0))
+def test_a_timer_is_blurred_by_what_the_path_varies(beyond_ms: float, varies_ms: float) -> None:
+    """A handshake that was a little slow does not end the timer's range at once."""
+    near, nearer = (one_habit([ms] * 2, varies_ms) for ms in (beyond_ms, beyond_ms + 0.1))
+    assert abs(near - nearer) < 0.25
+
+
 @given(st.floats(6.0, 900.0), st.booleans())
 def test_data_that_a_box_lets_pass_are_acknowledged_behind_its_path(behind_ms: float, is_prompt: bool) -> None:
     prompt_ms = 10.0 + behind_ms if is_prompt else np.nan
@@ -159,7 +206,7 @@ def test_acknowledgements_that_ride_on_answers_tell_only_that_no_path_is_longer(
     """A split point that only acknowledges on answers looks like a box that lets data pass."""
     found = handshakes(10.0, data_ms=10.0 + behind_ms)
     shorter = np.concatenate([[0.0], HIDDEN_S]) <= behind_ms / 1e3
-    assert found.as_fast[0] == 0
+    assert of_one_host(found) == pytest.approx(0)
     assert behind(found)[shorter] == pytest.approx(0.0, abs=1e-4)
     assert np.all(np.diff(behind(found)) <= 0)
     assert np.all(behind(found)[HIDDEN_S.searchsorted(behind_ms / 1e3 * 1.2 + 0.02) + 1 :] < -2)
@@ -183,6 +230,7 @@ def test_only_acknowledgements_of_their_own_tell_a_split_from_a_box_that_lets_da
 def test_unknown_handshakes_say_nothing(handshake_ms: float, plain_ms: float) -> None:
     found = handshakes(handshake_ms, plain_ms)
     assert [float(nats.sum()) for nats in (found.as_fast, found.same_sender, found.other_sender)] == [0] * 3
+    assert of_one_host(found) == pytest.approx(0)
     assert behind(found) == pytest.approx(0.0, abs=1e-5)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from detector.one_capture.senders.stacks import (
+    asked_alike,
     contradictions,
     declared_system,
     form_codes,
@@ -47,6 +48,15 @@ def test_members_are_compared_with_the_first_known_one_of_their_group() -> None:
     assert found.pairs.tolist() == [2, 0, 1]
     assert found.box_nats[1:].tolist() == [0.0, 0.0], "one member says nothing"
     assert found.box_nats[0] < found.apart_nats[0], "one of two others differs"
+
+
+def test_answers_to_two_clients_are_no_sign_of_two_boxes() -> None:
+    """One box answers the clients 8 and 9 by the forms 3 and 5: only SYN-ACKs of one SYN are compared."""
+    form = np.asarray([3, 5, 3, 5, 5, 3, 4])
+    asked = np.asarray([8, 9, 8, 9, 9, -1, 8])
+    member = np.asarray([0, 0, 1, 1, 2, 2, 3])
+    alike = asked_alike(form, asked, member, np.asarray([0, 0, 0, 1]))
+    assert alike.tolist() == [-1, 5, -1, 5, 5, -1, 4], "most members of the first group answer 9, and the second's 8"
 
 
 @pytest.mark.parametrize("hosts", [2, 3, 10])
