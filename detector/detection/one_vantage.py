@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from detector.detection.temporary_files import temporary_bytes
 from detector.one_capture.detection import judge_vantage
@@ -17,9 +16,6 @@ from pepscope.captures.capture import Capture, KeptPayload
 from pepscope.captures.files.digest import FileDigest
 from pepscope.captures.provenance import Tool
 from pepscope.results.verdicts import DetectionResult, GroupSide
-
-if TYPE_CHECKING:
-    from detector.method import Method
 
 _LOG = logging.getLogger("pepscope.detect")
 
@@ -35,18 +31,6 @@ def judge_one_vantage(
     """What captures of one vantage point show; `opened` reads them with as much of their payload as is needed."""
     methods = further_methods(options)
     captures = opened(True if methods or asked.series else "exchanges")
-    return _judged(captures, methods, options, networks, tool, digests, asked)
-
-
-def _judged(
-    captures: Sequence[Capture],
-    methods: Sequence[Method],
-    options: DetectOptions,
-    networks: NetworkTable | None,
-    tool: Tool,
-    digests: Sequence[FileDigest],
-    asked: Asked,
-) -> DetectionResult:
     at_client = options.first_at_client
     pairs, groups = judge_vantage(
         captures,

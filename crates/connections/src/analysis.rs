@@ -80,8 +80,8 @@ impl Analysis {
         let connection = &mut self.connections[index as usize];
         let reading = connection.handle_segment(side, segment, &mut self.options_store);
         if self.settings.payload.is_kept() {
-            let payload = (segment.payload, segment.payload_length);
-            if let Some(offered) = Offered::of(connection, side, payload, &reading, false) {
+            let brought = (segment.flags, segment.payload, segment.payload_length);
+            if let Some(offered) = Offered::of(connection, side, brought, &reading) {
                 self.pieces.offer(index, side, &offered);
             }
         }
@@ -119,8 +119,8 @@ impl Analysis {
     #[inline(never)]
     fn keep_plain(&mut self, index: u32, side: usize, segment: &PlainSegment<'_>, reading: &Reading) {
         if self.settings.payload.is_kept() {
-            let payload = (segment.payload, segment.payload_length);
-            if let Some(offered) = Offered::of(&self.connections[index as usize], side, payload, reading, true) {
+            let brought = (segment.flags, segment.payload, segment.payload_length);
+            if let Some(offered) = Offered::of(&self.connections[index as usize], side, brought, reading) {
                 self.pieces.offer(index, side, &offered);
             }
         }

@@ -147,7 +147,10 @@ fn plain<'a>(segment: &Segment<'a>) -> Option<PlainSegment<'a>> {
 
 /// The connections by the long path alone and with the short one, and how many packets that took.
 fn both(segments: &[Segment<'_>]) -> (Connections, Connections, usize) {
-    let settings = Settings { columns: true, payload: Payload::Sample };
+    by_both(Settings { columns: true, payload: Payload::Sample }, segments)
+}
+
+fn by_both(settings: Settings, segments: &[Segment<'_>]) -> (Connections, Connections, usize) {
     let (mut long, mut short) = (Analysis::new(settings), Analysis::new(settings));
     let mut taken = 0;
     for segment in segments {
@@ -208,23 +211,26 @@ fn a_side_may_be_seen_late() {
     assert_eq!(columns(&long), columns(&short));
 }
 
-struct Continuing;
+/// Wants every second packet, and only if it is told of all that have payload.
+#[derive(Default)]
+struct Halves(u64);
 
-impl ChoosePieces for Continuing {
-    fn is_wanted(&mut self, _: usize, _: usize, offered: &Offered<'_>) -> bool {
-        offered.only_continues
+impl ChoosePieces for Halves {
+    fn is_wanted(&mut self, connection: usize, side: usize, offered: &Offered<'_>) -> bool {
+        let said = format!("{connection} {side} {offered:?}");
+        self.0 = said.bytes().fold(self.0, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
+        (self.0 ^ self.0 >> 32) % 2 == 0
     }
 }
 
-#[test]
-fn a_choice_is_told_what_only_continues() {
-    let mut analysis = Analysis::new(Settings { columns: false, payload: Payload::Chosen(|| Box::new(Continuing)) });
-    NUMBERS.handshake().iter().for_each(|segment| analysis.push(segment));
-    analysis.push(&up(30_000, ACK, 0, 0, 100));
-    let Some(data) = plain(&up(31_000, ACK, 100, 0, 100)) else { unreachable!("it has no options") };
-    assert!(analysis.push_plain(&data));
-    analysis.push(&up(32_000, ACK | flag::FIN, 200, 0, 100));
-    let connections = analysis.finish();
-    let Some(pieces) = connections.payload() else { unreachable!("payload was asked for") };
-    assert_eq!(pieces.of(0, 0).collect::<Vec<_>>(), [(100, payload(100, 100))]);
+proptest! {
+    #[test]
+    fn both_paths_offer_the_same_to_a_choice(
+        manner in any::<Manner>(),
+        steps in prop::collection::vec((any::<bool>(), prop_oneof![0..50_i64, 0..200_000_i64], step()), 0..150),
+    ) {
+        let chosen = Payload::Chosen(|| Box::new(Halves::default()));
+        let (long, short, _) = by_both(Settings { columns: true, payload: chosen }, &conversation(manner, &steps));
+        prop_assert_eq!(samples(&long), samples(&short));
+    }
 }

@@ -18,7 +18,7 @@ mod tls_turns;
 mod turns;
 
 pub use answer_times::AnswerTimes;
-pub use asked_payload::{AskedPayload, Brings, Data};
+pub use asked_payload::{AskedPayload, Data};
 pub use kind::Kind;
 pub use round_trips::{RoundTrips, PROMPT_QUANTILES, QUANTILES};
 pub use turns::{find_turns, Turn};

@@ -1,6 +1,6 @@
 //! Exchanges are told by the payload that was chosen for them as by all of it.
 
-use pepscope_evidence::exchanges::{AskedPayload, Brings, Data, ExchangeReader};
+use pepscope_evidence::exchanges::{AskedPayload, Data, ExchangeReader};
 use pepscope_evidence::packets::{flag, mark, Packets};
 use pepscope_evidence::payload::sample::PayloadSample;
 use proptest::prelude::*;
@@ -13,8 +13,8 @@ const CAPTURED_BYTES: usize = 48;
 enum Step {
     /// It sends what comes next of its stream, so many bytes; the acknowledgement may be an old one.
     Say { bytes: usize, is_up_to_date: bool },
-    /// The same in a packet that also does something else, such as to end the stream.
-    SayMore { bytes: usize },
+    /// The same in a packet that ends the stream, or is no speech: a SYN, a probe of a closed window.
+    Utter { bytes: usize, flags: u16, marks: u16 },
     /// So many bytes that the capture misses.
     Miss { bytes: usize },
     /// Bytes from so far back on are sent again.
@@ -60,18 +60,18 @@ impl Talk {
                 if is_up_to_date {
                     self.acknowledged[side] = self.streams[1 - side].sent;
                 }
-                self.send(side, sent, bytes, flag::ACK);
+                self.send(side, sent, bytes, (flag::ACK, 0));
             }
-            Step::SayMore { bytes } => self.send(side, sent, bytes, flag::ACK | flag::FIN),
+            Step::Utter { bytes, flags, marks } => self.send(side, sent, bytes, (flags, marks)),
             Step::Miss { bytes } => {
                 self.streams[side].holes.push((sent, sent + bytes));
                 self.streams[side].sent += bytes;
             }
-            Step::Again { back, bytes } => self.send(side, sent.saturating_sub(back), bytes, flag::ACK),
+            Step::Again { back, bytes } => self.send(side, sent.saturating_sub(back), bytes, (flag::ACK, 0)),
         }
     }
 
-    fn send(&mut self, side: usize, start: usize, length: usize, flags: u16) {
+    fn send(&mut self, side: usize, start: usize, length: usize, (flags, marks): (u16, u16)) {
         let stream = &mut self.streams[side];
         let end = (start + length).min(stream.bytes.len());
         if start >= end {
@@ -81,17 +81,15 @@ impl Talk {
         let is_new = stream.brings(start, end);
         stream.sent = stream.sent.max(end);
         let bytes = &stream.bytes[start..end.min(start + CAPTURED_BYTES)];
-        let brings = match (is_new, follows && flags == flag::ACK) {
-            (false, _) => Brings::Nothing,
-            (true, false) => Brings::NewBytes,
-            (true, true) => Brings::Continuation,
-        };
+        let marks = if follows { marks } else { mark::RETRANSMISSION };
         let data = Data {
             start: start as i64,
             end: end as i64,
             acknowledged: self.acknowledged[side] as i64,
             bytes: Some(bytes),
-            brings,
+            is_new,
+            flags,
+            marks,
             begins: start == 0,
         };
         let is_asked_for = self.asked.asks_for(0, side, &data);
@@ -106,7 +104,7 @@ impl Talk {
         self.acknowledgement_offset.push(data.acknowledged);
         self.payload_bytes.push((end - start) as u32);
         self.flags.push(flags);
-        self.marks.push(if follows { 0 } else { mark::RETRANSMISSION });
+        self.marks.push(marks);
     }
 
     fn exchanges(&self, pieces: impl Fn(&Stream) -> &[(i64, Vec<u8>)]) -> ExchangeReader {
@@ -164,7 +162,15 @@ fn length() -> impl Strategy<Value = usize> {
 fn in_order() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (length(), any::<bool>()).prop_map(|(bytes, is_up_to_date)| Step::Say { bytes, is_up_to_date }),
-        1 => length().prop_map(|bytes| Step::SayMore { bytes }),
+        1 => (length(), 0_usize..4).prop_map(|(bytes, kind)| {
+            const KINDS: [(u16, u16); 4] = [
+                (flag::ACK | flag::FIN, 0),
+                (flag::ACK | flag::SYN, 0),
+                (flag::ACK, mark::ZERO_WINDOW_PROBE),
+                (flag::ACK, mark::KEEP_ALIVE),
+            ];
+            Step::Utter { bytes, flags: KINDS[kind].0, marks: KINDS[kind].1 }
+        }),
     ]
 }
 
@@ -189,7 +195,7 @@ fn steps(step: impl Strategy<Value = Step>) -> impl Strategy<Value = Vec<(usize,
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 800, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn chosen_payload_tells_the_same_as_all(
         streams in [stream(), stream()],
@@ -220,4 +226,13 @@ fn a_gap_ends_the_choice() {
     let talk = talk(&[Vec::new(), vec![b'x'; 700]], &steps);
     let offsets: Vec<i64> = talk.streams[1].chosen.iter().map(|piece| piece.0).collect();
     assert_eq!(offsets, [0, 400, 500, 600]);
+}
+
+#[test]
+fn a_question_begins_behind_a_probe() {
+    let say = |side, bytes| (side, Step::Say { bytes, is_up_to_date: true });
+    let probe = Step::Utter { bytes: 8, flags: flag::ACK, marks: mark::ZERO_WINDOW_PROBE };
+    let talk = talk(&[vec![b'q'; 40], vec![b'a'; 400]], &[(1, probe), say(1, 100), say(1, 100), say(0, 40)]);
+    let offsets: Vec<i64> = talk.streams[1].chosen.iter().map(|piece| piece.0).collect();
+    assert_eq!(offsets, [0, 8]);
 }

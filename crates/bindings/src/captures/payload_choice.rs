@@ -1,7 +1,7 @@
 //! The payload that exchanges ask for, chosen while a capture is read.
 
 use pepscope_connections::{ChoosePieces, Offered};
-use pepscope_evidence::exchanges::{AskedPayload, Brings, Data};
+use pepscope_evidence::exchanges::{AskedPayload, Data};
 
 #[derive(Default)]
 struct ByExchanges(AskedPayload);
@@ -13,17 +13,14 @@ pub(crate) fn by_exchanges() -> Box<dyn ChoosePieces + Send> {
 
 impl ChoosePieces for ByExchanges {
     fn is_wanted(&mut self, connection: usize, side: usize, offered: &Offered<'_>) -> bool {
-        let brings = match (offered.is_new, offered.only_continues) {
-            (false, _) => Brings::Nothing,
-            (true, false) => Brings::NewBytes,
-            (true, true) => Brings::Continuation,
-        };
         let data = Data {
             start: offered.start,
             end: offered.end,
             acknowledged: offered.acknowledgement,
             bytes: offered.bytes,
-            brings,
+            is_new: offered.is_new,
+            flags: offered.flags,
+            marks: offered.marks,
             begins: offered.begins,
         };
         self.0.asks_for(connection, side, &data)

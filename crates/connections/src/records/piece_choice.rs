@@ -39,34 +39,39 @@ pub struct Offered<'a> {
     /// The captured part, at most `PIECE_BYTES`; `None` outside the sample.
     pub bytes: Option<&'a [u8]>,
     pub is_new: bool,
-    /// It does nothing but to continue its stream, see [`pepscope_wire::PlainSegment`].
-    pub only_continues: bool,
+    /// TCP flags as on the wire.
+    pub flags: u16,
+    /// Of [`crate::mark`].
+    pub marks: u16,
     /// The stream is known to begin here.
     pub begins: bool,
 }
 
 impl<'a> Offered<'a> {
-    /// A packet of so many bytes, of which these were captured; `None` of one without.
+    /// What a packet brings that was read so; `None` where it has no payload.
     #[inline]
     pub(crate) fn of(
         connection: &Connection,
         side: usize,
-        (payload, length): (&'a [u8], u32),
+        (flags, payload, length): (u16, &'a [u8], u32),
         reading: &Reading,
-        only_continues: bool,
     ) -> Option<Self> {
+        if length == 0 {
+            return None;
+        }
         let own = &connection.sides[side];
         let start = reading.payload_offset;
         // Until the beginning is known, pieces are stored and sorted at the end.
-        let settled = only_continues || own.origin_known || connection.packets() > FIRST_PACKETS;
+        let settled = own.origin_known || connection.packets() > FIRST_PACKETS;
         let sampled = !settled || is_kept(start - own.origin);
-        (length > 0).then(|| Offered {
+        Some(Offered {
             start,
             end: start + i64::from(length),
             acknowledgement: reading.acknowledgement_offset,
             bytes: sampled.then(|| &payload[..payload.len().min(PIECE_BYTES)]),
             is_new: reading.payload_is_new,
-            only_continues,
+            flags,
+            marks: reading.marks,
             begins: own.origin_known && start == own.origin,
         })
     }

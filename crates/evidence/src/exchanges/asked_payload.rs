@@ -9,22 +9,12 @@
 //! other kind on all pieces of the stream are kept.
 
 use super::tls::{content, record_at};
+use super::turns::is_speech;
 
 /// Stands for an offset that is not there.
 const NOWHERE: i64 = i64::MIN;
 /// What is read of a handshake message where it begins may lie behind its record.
 const BEHIND_HANDSHAKE_BYTES: i64 = 4;
-
-/// What a packet with payload brings to its stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Brings {
-    /// New bytes right behind those before, and nothing else: no SYN, FIN or RST, no copy of a packet, no probe.
-    Continuation,
-    /// Any other new bytes.
-    NewBytes,
-    /// No bytes that the stream did not have.
-    Nothing,
-}
 
 /// A packet with payload. Offsets are those of any one origin a stream.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +25,11 @@ pub struct Data<'a> {
     pub acknowledged: i64,
     /// The captured part, as far as a piece holds it; `None` where the sample of the stream has no pieces.
     pub bytes: Option<&'a [u8]>,
-    pub brings: Brings,
+    /// It holds bytes that the stream did not have.
+    pub is_new: bool,
+    /// As in [`Packets`](crate::packets::Packets).
+    pub flags: u16,
+    pub marks: u16,
     /// The stream is known to begin here.
     pub begins: bool,
 }
@@ -76,7 +70,7 @@ impl AskedPayload {
         let Some([first, second]) = self.courses.get_mut(connection) else { return true };
         let (own, other) = if side == 0 { (first, second) } else { (second, first) };
         other.speaks_on = false;
-        if data.brings == Brings::Nothing {
+        if !data.is_new {
             own.keeps_all |= data.end > own.reached;
             return false;
         }
@@ -84,10 +78,10 @@ impl AskedPayload {
         own.reached = own.reached.max(data.end);
         let tells_records = data.bytes.is_some_and(|bytes| own.read_records(data.start, bytes));
         let begins_to_speak = !own.speaks_on;
-        let continues = data.brings == Brings::Continuation;
+        let is_speech = is_speech(data.flags, data.marks);
         let leaves_no_question = !other.keeps_all && data.acknowledged >= other.reached;
-        own.speaks_on = continues && (own.speaks_on || leaves_no_question);
-        own.keeps_all || !continues || begins_to_speak || tells_records
+        own.speaks_on = is_speech && (own.speaks_on || leaves_no_question);
+        own.keeps_all || !is_speech || begins_to_speak || tells_records
     }
 }
 

@@ -71,6 +71,11 @@ struct Speech {
     gap: bool,
 }
 
+/// Whether new bytes of a packet belong to a question or an answer.
+pub(super) fn is_speech(flags: u16, marks: u16) -> bool {
+    flags & (flag::RST | flag::SYN) == 0 && marks & (mark::KEEP_ALIVE | mark::ZERO_WINDOW_PROBE) == 0
+}
+
 /// Appends the exchanges of a connection to `turns`, by the time of the answer.
 ///
 /// Keep-alives, zero-window probes and resets are no questions and no answers, nor are data in a SYN (RFC 7413).
@@ -100,7 +105,7 @@ pub fn find_turns(packets: &Packets<'_>, turns: &mut Vec<Turn>) {
         let end = start.saturating_add(i64::from(length));
         match own.sent.sight(start, end) {
             Sight::Stray => {}
-            _ if syn != 0 => {}
+            _ if !is_speech(flags, marks) => {}
             Sight::Copy => own.repeat(start, end, marks),
             Sight::New { first, bytes, gap } => {
                 let repeated = marks & mark::RETRANSMISSION != 0;
