@@ -23,6 +23,7 @@ from detector.verdict.mispairing import allow_for_mispairing, are_doubtful
 from detector.verdict.posterior import weigh
 from detector.verdict.shown import Shown
 from detector.verdict.weighing import MAY_BE_LOCAL, Judgement, judge
+from pepscope.results.distinct import are_among
 from pepscope.results.evidence.columns import BoolArray, EvidenceColumns, Int64Array
 from pepscope.results.finding import is_missing
 from pepscope.results.pair_table import PairTable
@@ -201,7 +202,7 @@ def _without_explained(parts: Sequence[EvidenceColumns]) -> list[EvidenceColumns
         return list(parts)
     known = np.concatenate(answered)
     return [
-        part.of(~np.isin(part.rows, known)) if part.form.finding is ContentFinding.NO_COUNTERPART else part
+        part.of(~are_among(part.rows, known)) if part.form.finding is ContentFinding.NO_COUNTERPART else part
         for part in parts
     ]
 

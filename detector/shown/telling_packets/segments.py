@@ -13,6 +13,7 @@ from pepscope import _core
 from pepscope._core import Packet
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Mark
+from pepscope.results.distinct import are_among
 
 #: Arrived segments that are held against what left.
 _LOOKED_AT = 256
@@ -122,7 +123,7 @@ def _made(sender: Vantage, receiver: Vantage, direction: Direction, shift: int, 
     came, sent = (pure_acknowledgements(each.packets, direction.reverse) for each in (sender, receiver))
     values = sender.packets.acknowledgement_offset[came]
     own = receiver.packets.acknowledgement_offset[sent] + shift
-    unknown = came[~np.isin(values, own) & (values > 0)]
+    unknown = came[~are_among(values, own) & (values > 0)]
     made = []
     for row in spread(unknown, most).tolist():
         value = int(sender.packets.acknowledgement_offset[row])
