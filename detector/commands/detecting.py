@@ -33,6 +33,9 @@ PACKETS_OF = 1000
 #: Reports that name packets.
 _WITH_PACKETS = ("json", "jsonl", "html", "parquet", "sarif")
 
+#: Reports whose text several processes make, where memory is not short: each has a piece of it in memory.
+_MADE_BY_PROCESSES = ("json", "jsonl")
+
 #: Objects that are made before Python looks for cycles among them: the objects of a connection hold none, and looking
 #: for some after each 700 takes a fifth of the time.
 _GARBAGE_THRESHOLD = 100_000
@@ -82,7 +85,7 @@ def judge_captures(asked: Detection) -> None:
     traffic = result.temporary_bytes
     if (text := temporary_files_note(traffic.written, traffic.read)) is not None:
         note(text)
-    _write(result, asked.files, asked.connection)
+    _write(result, asked)
     if not asked.quiet and STANDARD_OUTPUT not in asked.files.values():
         writer("table")(result, sys.stdout, is_coloured(sys.stdout))
     if asked.fail_on is not None and _fails(result, asked.fail_on):
@@ -174,13 +177,16 @@ def _jobs(asked: Detection) -> int:
     return asked.jobs or 1
 
 
-def _write(result: DetectionResult, files: Mapping[str, str | None], connection: EndPoints | None) -> None:
-    """The reports of `files`, by format; the page of one connection, if that is asked for."""
-    for name, path in files.items():
+def _write(result: DetectionResult, asked: Detection) -> None:
+    """The reports that are asked for, by format; the page of one connection, if that is asked for."""
+    for name, path in asked.files.items():
         if path is None:
             continue
-        if name == "html" and connection is not None:
-            writer("connection-html")(result, path, connection)
+        if name == "html" and asked.connection is not None:
+            writer("connection-html")(result, path, asked.connection)
+        elif name in _MADE_BY_PROCESSES and asked.memory_bytes is None:
+            writer(name)(result, path, jobs=_jobs(asked))
+            announce(path)
         else:
             written = writer(name)(result, path)
             announce(path, *(written or ()))

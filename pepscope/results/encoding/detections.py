@@ -109,8 +109,8 @@ def evidence_document(item: Evidence) -> dict[str, Any]:
     }
 
 
-def json_chunks(result: DetectionResult, *, indent: int = 2) -> Iterator[Octets]:
-    """The text of `detection_document` in pieces, indented, without a document in memory."""
+def json_chunks(result: DetectionResult, *, indent: int = 2, jobs: int = 1) -> Iterator[Octets]:
+    """The text of `detection_document` in pieces, indented, without a document in memory; `jobs` processes make it."""
     layout = Layout(indent)
     head = {
         "schema": SCHEMA_VERSION,
@@ -119,7 +119,7 @@ def json_chunks(result: DetectionResult, *, indent: int = 2) -> Iterator[Octets]
     }
     yield layout.text(head).removesuffix(b"\n}")
     before = b"," + layout.line(2)
-    pairs = PairTexts(PairTable.of(result.pairs), layout, 2, before=before).chunks()
+    pairs = PairTexts(PairTable.of(result.pairs), layout, 2, before=before).chunks(jobs)
     groups = (before + layout.text(group_document(group), 2) for group in result.groups)
     for name, chunks in (("pairs", pairs), ("groups", groups)):
         yield b"," + layout.line(1) + b'"%s"' % name.encode() + b": ["
@@ -136,8 +136,11 @@ def _members(chunks: Iterable[Octets], layout: Layout) -> Iterator[Octets]:
     yield b"]" if are_first else layout.line(1) + b"]"
 
 
-def line_chunks(result: DetectionResult) -> Iterator[Octets]:
-    """The contract `detect-lines-2`: a line with the captures and counts, then one a pair, then one a group."""
+def line_chunks(result: DetectionResult, *, jobs: int = 1) -> Iterator[Octets]:
+    """The contract `detect-lines-2`: a line with the captures and counts, then one a pair, then one a group.
+
+    `jobs` processes make it.
+    """
     layout = Layout(None)
     first = {
         "record": "captures",
@@ -148,6 +151,6 @@ def line_chunks(result: DetectionResult) -> Iterator[Octets]:
         "groups": len(result.groups),
     }
     yield layout.text(first) + b"\n"
-    yield from PairTexts(PairTable.of(result.pairs), layout, 0, behind=b"\n", are_lines=True).chunks()
+    yield from PairTexts(PairTable.of(result.pairs), layout, 0, behind=b"\n", are_lines=True).chunks(jobs)
     for place, group in enumerate(result.groups):
         yield layout.text({"record": "group", "group": place, **group_document(group)}) + b"\n"

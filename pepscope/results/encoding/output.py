@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from pepscope.results.verdicts import DetectionResult
 
 
-def write_json(result: DetectionResult, destination: str | Path | TextIO) -> None:
-    """Write the JSON contract `detect-2`. Raises OSError."""
-    _write(chain(json_chunks(result), (b"\n",)), destination)
+def write_json(result: DetectionResult, destination: str | Path | TextIO, *, jobs: int = 1) -> None:
+    """Write the JSON contract `detect-2`, whose text up to so many processes make. Raises OSError."""
+    _write(chain(json_chunks(result, jobs=jobs), (b"\n",)), destination)
 
 
-def write_json_lines(result: DetectionResult, destination: str | Path | TextIO) -> None:
+def write_json_lines(result: DetectionResult, destination: str | Path | TextIO, *, jobs: int = 1) -> None:
     """Write the JSON contract `detect-lines-2`: a line with the captures, then one a pair, one a group.
 
-    Raises OSError.
+    Up to so many processes make the text. Raises OSError.
     """
-    _write(line_chunks(result), destination)
+    _write(line_chunks(result, jobs=jobs), destination)
 
 
 def json_text(result: DetectionResult, indent: int | None) -> str:

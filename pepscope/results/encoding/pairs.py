@@ -15,6 +15,7 @@ from pepscope.captures.tables.texts import SlicedTexts, gathered, times
 from pepscope.results.distinct import distinct
 from pepscope.results.encoding.packets import PacketTexts, packets_document
 from pepscope.results.encoding.pieces import PieceTexts, piece_documents
+from pepscope.results.encoding.shared_writing import made_in_order
 from pepscope.results.encoding.templates import VALUE, Column, Layout, Octets, Template, filled, listed
 from pepscope.results.evidence.columns import Int64Array
 from pepscope.results.evidence.named import PairPackets
@@ -206,11 +207,11 @@ class PairTexts:
             )
         ]
 
-    def chunks(self) -> Iterator[Octets]:
-        """The texts of all pairs, some at a time."""
+    def chunks(self, jobs: int = 1) -> Iterator[Octets]:
+        """The texts of all pairs, some at a time, made by up to so many processes."""
         table = self._table
         if table.is_in_order:
-            yield from (self._of_block(block)[0] for block in range(table.columns.evidence.blocks))
+            yield from made_in_order(lambda block: self._of_block(block)[0], table.columns.evidence.blocks, jobs)
             return
         rows = iter(table.rows)
         while batch := list(islice(rows, _BATCH)):

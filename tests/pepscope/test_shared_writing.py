@@ -1,0 +1,95 @@
+"""Texts that several processes make are those that one makes, in order, whatever becomes of the processes."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pepscope.results.encoding.output import write_json, write_json_lines
+from pepscope.results.encoding.shared_writing import made_in_order
+from pepscope.results.pair_table import PairTable
+from pepscope.results.verdicts import DetectionResult, PairResult
+from tests.pepscope.detections import DETECTIONS, PAIRS
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="one process makes all where none can be forked")
+
+#: More than a pipe holds, something, and nothing.
+SIZES = (3_000_000, 1, 0)
+
+
+def text(number: int) -> bytes:
+    return bytes([number]) * SIZES[number % len(SIZES)]
+
+
+def texts(make: Callable[[int], bytes], count: int, jobs: int) -> list[bytes]:
+    return [bytes(each) for each in made_in_order(make, count, jobs)]
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3, 9])
+@pytest.mark.parametrize("count", [0, 1, 2, 7])
+def test_texts_come_in_order_from_any_number_of_processes(count: int, jobs: int) -> None:
+    assert texts(text, count, jobs) == [*map(text, range(count))]
+
+
+def test_each_process_makes_its_share() -> None:
+    makers = [int(each) for each in texts(lambda _: str(os.getpid()).encode(), 7, 3)]
+    assert makers == [*makers[:2], os.getpid(), *makers[:2], os.getpid(), os.getpid()]
+    assert len(set(makers)) == 3
+
+
+@pytest.mark.parametrize("delivered", [1, 3])
+def test_what_a_process_does_not_deliver_is_made_here(delivered: int) -> None:
+    ours = os.getpid()
+
+    def make(number: int) -> bytes:
+        if number > delivered and os.getpid() != ours:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return text(number)
+
+    assert texts(make, 7, 2) == [*map(text, range(7))]
+
+
+def test_an_error_is_raised_as_by_one_process() -> None:
+    def make(number: int) -> bytes:
+        if number == 3:
+            raise ValueError("the third")
+        return text(number)
+
+    for jobs in (1, 2, 3):
+        made = made_in_order(make, 7, jobs)
+        assert bytes(next(made)) == text(0)
+        with pytest.raises(ValueError, match="the third"):
+            list(made)
+
+
+def test_no_process_is_left_where_nobody_asks_for_more() -> None:
+    made = made_in_order(lambda number: str(os.getpid()).encode() + bytes(SIZES[0]), 9, 3)
+    makers = [int(bytes(next(made)).rstrip(b"\0")) for _ in range(3)]
+    made.close()
+    for maker in set(makers) - {os.getpid()}:
+        with pytest.raises(ProcessLookupError):
+            os.kill(maker, 0)
+
+
+@settings(max_examples=20)
+@given(DETECTIONS, st.lists(st.lists(PAIRS, min_size=1, max_size=2), min_size=2, max_size=4), st.integers(2, 4))
+def test_reports_are_the_same_whoever_makes_their_text(
+    result: DetectionResult, blocks: list[list[PairResult]], jobs: int
+) -> None:
+    table = PairTable()
+    for block in blocks:
+        table.extend(PairTable(block))
+    assert table.columns.evidence.blocks == len(blocks)
+    together = replace(result, pairs=table, groups=())
+    for write in (write_json, write_json_lines):
+        alone, shared = io.StringIO(), io.StringIO()
+        write(together, alone)
+        write(together, shared, jobs=jobs)
+        assert shared.getvalue() == alone.getvalue()
