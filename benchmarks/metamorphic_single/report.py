@@ -10,7 +10,7 @@ from benchmarks.metamorphic_single.run import Scored
 from benchmarks.metamorphic_single.score import Judgement
 from detector.corpora.validation.intervals import wilson
 
-SECTION = "metamorphic one capture"
+SECTION = "metamorphic-single"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,9 @@ from pepscope.captures.packets import (
     UInt32Array,
 )
 
+#: In `RoundTripColumns.handshake_ns`: the answer was captured more than 1 ms before what it answers.
+ANSWERED_BEFORE = -2
+
 
 class ExchangeKind(IntEnum):
     """Kind of an exchange, as far as the captured bytes show it.

@@ -22,7 +22,7 @@ from detector.one_capture.likelihoods.timing_tables import CLASSES, OPENING, Flo
 from detector.one_capture.likelihoods.waiting_handshakes import waits
 from detector.one_capture.members import Ints, pooled_quantiles, quantiles
 from detector.one_capture.networks import Places
-from pepscope.captures.exchanges import ExchangeKind, Exchanges
+from pepscope.captures.exchanges import ANSWERED_BEFORE, ExchangeKind, Exchanges, RoundTripColumns
 from pepscope.captures.packets import Direction
 
 #: Fewer round trips do not say how much they vary.
@@ -41,8 +41,8 @@ _HELD_UP_S = 0.01
 #: No kernel acknowledges sooner (s).
 _SOONEST_S = 2e-6
 
-#: Share of connections that are acknowledged sooner from which the times of none tell anything.
-_STANDING_SHARE = 0.05
+#: Share of connections with times that cannot be right from which the times of none tell anything.
+_UNTIMED_SHARE = 0.05
 
 #: The table that each kind of exchange is looked up in; what is not causal has none.
 _CLASS_OF = {
@@ -124,7 +124,10 @@ def exchange_timing(
         & ~exchanges.crossed
     )
     timed_s = _without_waiting(handshake_s, plain_s, member, members) if at_client else handshake_s
-    base_s = _base_s(data_s, np.fmin(plain_s, timed_s), member, members)
+    apart_s = np.fmin(plain_s, timed_s)
+    is_untimed = _are_untimed(np.fmin(data_s, apart_s), round_trips)
+    believed_s = [np.where(is_untimed, np.nan, each) for each in (data_s, apart_s)]
+    base_s = np.where(is_untimed, np.nan, _base_s(believed_s[0], believed_s[1], member, members))
     rows = rows[~np.isnan(base_s[exchanges.connection[rows]])]
     rows = rows[np.argsort(places.member[exchanges.connection[rows]], kind="stable")]
     connection = exchanges.connection[rows].astype(np.int64)
@@ -163,31 +166,30 @@ def _base_s(data_s: Floats, apart_s: Floats, member: Ints, members: int) -> Floa
 
     `apart_s` are round trips that hold no exchange: of handshakes, and of acknowledgements without payload. One that
     rides on an answer (all of these are in `data_s`) is as late as the answer, and would hide any leg. Where a
-    connection has none of its own, or answers came sooner, its host's others stand for it. No time tells anything of
-    one that has a round trip shorter than a kernel takes.
+    connection has none of its own, or answers came sooner, its host's others stand for it.
     """
-    standing = _standing(np.fmin(data_s, apart_s))
-    data_s, apart_s = (np.where(standing, np.nan, each) for each in (data_s, apart_s))
     in_time = ~(data_s < apart_s - _HELD_UP_S)
     own_s = np.where(in_time, apart_s, np.nan)
     others_s = quantiles(apart_s, member, members, 0.0)[member]
-    usable = (member >= 0) & ~standing & ~(data_s < others_s - _HELD_UP_S)
+    usable = (member >= 0) & ~(data_s < others_s - _HELD_UP_S)
     base_s = np.where(np.isnan(own_s), np.where(usable, others_s, np.nan), own_s)
     # An answer that came sooner by less tells the same: the sooner of both is nearer to what the path takes.
     return np.where(np.isnan(base_s), base_s, np.fmin(base_s, data_s))
 
 
-def _standing(least_s: Floats) -> npt.NDArray[np.bool_]:
-    """Connections with round trips shorter than any kernel takes, by a clock that ticks finely enough to tell; all,
-    where they are more than a few.
+def _are_untimed(least_s: Floats, round_trips: RoundTripColumns) -> npt.NDArray[np.bool_]:
+    """Connections whose times cannot be right; all, where they are more than a few.
 
-    Times that a tool kept from falling stand still, or go on in least steps, until the clock has caught up.
+    Times that a tool kept from falling stand still, or go on in least steps, until the clock has caught up: of some
+    connections round trips are shorter than any kernel takes, by a clock that ticks finely enough to tell. Two clocks
+    at one tap put answers before what they answer.
     """
-    known_ns = np.rint(least_s[~np.isnan(least_s)] * 1e9).astype(np.int64)
-    if not len(known_ns) or np.gcd.reduce(known_ns) >= _SOONEST_S * 1e9:
-        return np.zeros(len(least_s), np.bool_)
-    standing = least_s < _SOONEST_S
-    return standing | (np.count_nonzero(standing) > _STANDING_SHARE * len(known_ns))
+    known = ~np.isnan(least_s)
+    tick_ns = np.gcd.reduce(np.rint(least_s[known] * 1e9).astype(np.int64))
+    is_fine = 0 < tick_ns < _SOONEST_S * 1e9
+    found = (least_s < _SOONEST_S) & is_fine
+    found[round_trips.connection[round_trips.handshake_ns == ANSWERED_BEFORE]] = True
+    return np.asarray(found | (np.count_nonzero(found) > _UNTIMED_SHARE * np.count_nonzero(known | found)))
 
 
 def _without_waiting(handshake_s: Floats, plain_s: Floats, member: Ints, members: int) -> Floats:

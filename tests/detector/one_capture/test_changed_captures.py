@@ -14,7 +14,7 @@ from benchmarks.metamorphic import clocks, losses, rewriting
 from benchmarks.metamorphic.records import Records, joined, records_of
 from benchmarks.metamorphic.writing import write
 from detector.detection import detect, detect_vantage
-from pepscope.results.verdicts import DetectionResult
+from pepscope.results.verdicts import DetectionResult, Verdict
 from tests.captures.containers import Compression, Interface, compress, read_capture, write_pcap, write_pcapng
 from tests.detector.one_capture.real_networks import CAPTURES, Captured, contradicted, named
 
@@ -43,6 +43,17 @@ CHANGES: dict[str, Callable[[Records], Records]] = {
     "other sequence numbers": lambda r: rewriting.with_shifted_sequence_numbers(r, chance()),
     "no timestamps": lambda r: rewriting.without_timestamps(r, np.ones(len(r), np.bool_)),
     "one direction": lambda r: losses.one_direction(r, True),
+    "one acknowledgement in 20": lambda r: losses.thinned_acks(r, 20),
+    "times that count frames": lambda r: replace(r, time_ns=r.time_ns.min() + np.arange(len(r)) * 1_000),
+    "times kept from falling": lambda r: clocks.kept_from_falling(clocks.stepping(r, [(0.3, -9.0)]), 1_000),
+    "two interfaces": lambda r: rewriting.on_both_interfaces(r, 70_000),
+}
+
+#: Orders of the file that leave every time as it was.
+ORDERS: dict[str, Callable[[Records], Records]] = {
+    "openers first": lambda r: losses.one_direction_first(r, True),
+    "openers last": lambda r: losses.one_direction_first(r, False),
+    "later part first": lambda r: losses.later_part_first(r, 0.4),
 }
 
 
@@ -75,6 +86,35 @@ def test_no_change_turns_a_verdict(captured: Captured, change: str, tmp_path: Pa
     path = tmp_path / "changed.pcap"
     write(path, CHANGES[change](records(captured)), "raw")
     assert contradicted(captured, detect(str(path))) == []
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@BY_TCP
+def test_the_order_of_the_file_changes_nothing(captured: Captured, order: str, tmp_path: Path) -> None:
+    write(tmp_path / "plain.pcap", records(captured), "raw")
+    write(tmp_path / "changed.pcap", ORDERS[order](records(captured)), "raw")
+    plain, changed = (detect(str(tmp_path / f"{name}.pcap")) for name in ("plain", "changed"))
+    assert rows(changed) == rows(plain)
+    assert [group.reason for group in changed.groups] == [group.reason for group in plain.groups]
+
+
+def test_times_that_count_frames_decide_nothing(tmp_path: Path) -> None:
+    captured = named("lte-relay.server")
+    write(tmp_path / "counted.pcap", CHANGES["times that count frames"](records(captured)), "raw")
+    result = detect(str(tmp_path / "counted.pcap"))
+    assert {group.verdict for group in result.groups} == {Verdict.INCONCLUSIVE}
+
+
+def test_clients_of_another_server_do_not_show_where_a_split_stands(tmp_path: Path) -> None:
+    """All connections of one server come from one address, as from a balancer of its own site."""
+    behind, others = records(named("fibre-balancer.backend")), records(named("lte-regular.server"))
+    write(tmp_path / "alone.pcap", behind, "raw")
+    moved = replace(others, time_ns=others.time_ns - others.time_ns.min() + behind.time_ns.min())
+    write(tmp_path / "both.pcap", joined(behind, moved, behind.connections), "raw")
+    alone, both = (detect(str(tmp_path / f"{name}.pcap")) for name in ("alone", "both"))
+    where = {(group.network, group.port): (group.verdict, group.where) for group in both.groups}
+    for group in alone.groups:
+        assert where[group.network, group.port] == (group.verdict, group.where)
 
 
 @EVERY

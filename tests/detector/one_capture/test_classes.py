@@ -18,12 +18,13 @@ PARTS = ("split", "end", "late", "fleet", "handshakes_answered", "site", "holdin
 SHARES = st.lists(st.floats(0, 1), min_size=6, max_size=6).filter(lambda drawn: sum(drawn) > 0.1)
 
 
-def explained(shares: list[float], exchanges: int = 5, least: float = 0.95) -> Explanation:
+def explained(shares: list[float], exchanges: int = 5, least: float = 0.95, *, timed: bool = True) -> Explanation:
     every = [*shares, *[0.0] * (len(PARTS) - len(shares))]
     parts = dict(zip(PARTS, (np.asarray([share / sum(shares)]) for share in every), strict=True))
     found = classes(
         Posterior(**parts, leg_nats=np.zeros((1, 80)), member_site=np.zeros(1), member_wired_site=np.zeros(1)),
         np.asarray([exchanges]), side=GroupSide.SERVER, least_probability=least,
+        handshakes_timed=timed,
     )  # fmt: skip
     return Explanation(int(found.explanation[0]))
 
@@ -58,6 +59,11 @@ def test_without_an_exchange_nothing_is_decided(shares: list[float]) -> None:
 )
 def test_what_is_most_probable_explains(shares: list[float], wanted: Explanation) -> None:
     assert explained(shares) is wanted
+
+
+def test_handshakes_that_nothing_timed_are_not_said_to_be_answered() -> None:
+    assert explained([0.01, 0.2, 0, 0, 0.79, 0], timed=False) is Explanation.UNDECIDED
+    assert explained([0.01, 0.98, 0, 0, 0.01, 0], timed=False) is Explanation.END_TO_END
 
 
 @given(st.floats(0, 1), st.booleans())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from benchmarks.metamorphic.records import records_of
 from benchmarks.metamorphic.writing import write
@@ -44,6 +46,16 @@ def test_several_captures_equal_their_concatenation(tmp_path: Path) -> None:
         for name in mine.__struct_fields__:
             if name not in ("connection", "round_trips"):
                 np.testing.assert_array_equal(getattr(mine, name)[order], getattr(its, name)[other], err_msg=name)
+
+
+@pytest.mark.parametrize("step_ns", [1_000, 1_000_000])
+def test_times_that_count_frames_time_nothing(step_ns: int, tmp_path: Path) -> None:
+    every = records_of(read_capture(named("umts-nat.server").path), {})
+    counted = replace(every, time_ns=every.time_ns.min() + np.arange(len(every)) * step_ns)
+    write(tmp_path / "counted", counted, "raw")
+    write(tmp_path / "but one", replace(counted, time_ns=counted.time_ns + 7 * (counted.connection == 3)), "raw")
+    assert of(tmp_path / "counted").exchanges.repeated.all()
+    assert not of(tmp_path / "but one").exchanges.repeated.all()
 
 
 def test_one_capture_is_read_as_it_is() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detector.one_capture.networks import NetworkTable, places, read_networks
+from detector.one_capture.networks import NetworkTable, come_one_way, places, read_networks
 from pepscope.errors import UsageError
 from tests.detector.one_capture.made_exchanges import addresses
 
@@ -141,3 +141,21 @@ def test_places_are_those_of_a_plain_reference(connections: list[tuple[str, str,
         assert found.member_address[member] == (server if at_client else client)
     far = [(known.name(c), port, s if at_client else c) for c, s, port in connections]
     assert len(found.member_group) == len(set(far))
+
+
+@given(CONNECTIONS)
+def test_clients_come_one_way_whose_addresses_have_their_servers_for_themselves(
+    connections: list[tuple[str, str, int]],
+) -> None:
+    clients, servers, ports = (list(column) for column in zip(*connections, strict=True)) if connections else ([],) * 3
+    columns: dict[str, np.ndarray] = {
+        "client_address": addresses(clients), "server_address": addresses(servers),
+        "server_port": np.asarray(ports, np.uint16),
+    }  # fmt: skip
+    where = places(columns, at_client=False, table=NetworkTable())
+    found = come_one_way(columns, where)
+    for group, one_way in enumerate(found):
+        own = {client for client, of in zip(clients, where.group, strict=True) if of == group}
+        reached = {server for client, server in zip(clients, servers, strict=True) if client in own}
+        alone = [{c for c, s in zip(clients, servers, strict=True) if s == server} for server in reached]
+        assert one_way == all(len(each) == 1 for each in alone)

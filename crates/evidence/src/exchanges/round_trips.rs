@@ -21,6 +21,11 @@ pub const QUANTILES: [usize; 4] = [10, 20, 60, 90];
 /// Per cent of the prompt samples below which theirs lie.
 pub const PROMPT_QUANTILES: [usize; 2] = [10, 60];
 
+/// Stands for the round trip of a handshake whose answer was captured before what it answers: two clocks timed it.
+pub const ANSWERED_BEFORE: i64 = -2;
+/// Interrupts and queues of a capturing host put packets out of order by less.
+const OUT_OF_ORDER_NS: i64 = 1_000_000;
+
 /// Numbers of one connection and direction of data; -1 stands for what is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrips {
@@ -33,7 +38,8 @@ pub struct RoundTrips {
     pub prompt_count: u32,
     /// At `PROMPT_QUANTILES`, likewise.
     pub prompt_ns: [i64; 2],
-    /// The handshake on this side: SYN to SYN-ACK of data up, SYN-ACK to its own acknowledgement of data down.
+    /// The handshake on this side: SYN to SYN-ACK of data up, SYN-ACK to its own acknowledgement of data down; or
+    /// `ANSWERED_BEFORE`.
     pub handshake_ns: i64,
 }
 
@@ -134,15 +140,22 @@ fn handshake_ns(packets: &Packets<'_>, direction: u8) -> i64 {
     const KIND: u16 = flag::SYN | flag::ACK | flag::RST;
     let asked = if direction == 0 { flag::SYN } else { flag::SYN | flag::ACK };
     let answered = if direction == 0 { flag::SYN | flag::ACK } else { flag::ACK };
-    let mut sent_ns = None;
+    let (mut sent_ns, mut answered_ns) = (None, None);
     for (place, &flags) in packets.flags.iter().enumerate() {
         let way = packets.direction[place];
         if way == direction && flags & KIND == asked {
-            if sent_ns.replace(packets.time_ns[place]).is_some() {
+            let time_ns = packets.time_ns[place];
+            if sent_ns.replace(time_ns).is_some() {
                 return -1;
             }
+            if answered_ns.is_some_and(|answered_ns| time_ns.saturating_sub(OUT_OF_ORDER_NS) > answered_ns) {
+                return ANSWERED_BEFORE;
+            }
         } else if way != direction && flags & KIND == answered {
-            let Some(sent_ns) = sent_ns else { continue };
+            let Some(sent_ns) = sent_ns else {
+                answered_ns.get_or_insert(packets.time_ns[place]);
+                continue;
+            };
             if direction == 1 && (packets.payload_bytes[place] > 0 || packets.acknowledgement_offset[place] > 0) {
                 return -1;
             }
@@ -222,9 +235,34 @@ mod tests {
         assert_eq!([0, 1].map(|way| of(&[syn, syn_ack, ack], &[0, 1, 0], way)), [1, 3]);
         assert_eq!([0, 1].map(|way| of(&[syn, syn, syn_ack, ack], &[0, 0, 1, 0], way)), [-1, 5]);
         assert_eq!([0, 1].map(|way| of(&[ack, ack], &[0, 1], way)), [-1, -1]);
+        let before = of(&[syn, ack, syn_ack, ack], &[0, 0, 1, 0], 1);
+        assert_eq!(before, 5, "out of order by less than queues put packets");
         let (handshake, ways) = ([syn, syn_ack, ack], [0, 1, 0]);
         let rides_on_data = |way| of_packets(&handshake, &ways, way, &[0, 0, 9], &[0, 0, 0]);
         let acknowledges_more = |way| of_packets(&handshake, &ways, way, &[0, 0, 0], &[0, 0, 70]);
         assert_eq!(([0, 1].map(rides_on_data), [0, 1].map(acknowledges_more)), ([1, -1], [1, -1]));
+    }
+
+    #[test]
+    fn an_answer_before_what_it_answers_is_told_apart() {
+        const MS: i64 = 1_000_000;
+        let (syn, syn_ack, ack) = (flag::SYN, flag::SYN | flag::ACK, flag::ACK);
+        let of = |flags: &[u16], direction: &[u8], way| {
+            let times: Vec<i64> = (0..flags.len() as i64).map(|place| place * 20 * MS).collect();
+            let none = vec![0; flags.len()];
+            let packets = Packets {
+                time_ns: &times,
+                direction,
+                flags,
+                payload_bytes: &vec![0; flags.len()],
+                acknowledgement_offset: &none,
+                ..Packets::default()
+            };
+            handshake_ns(&packets, way)
+        };
+        assert_eq!(of(&[syn, ack, syn_ack, ack], &[0, 0, 1, 0], 1), ANSWERED_BEFORE);
+        assert_eq!(of(&[syn_ack, syn, ack], &[1, 0, 0], 0), ANSWERED_BEFORE);
+        assert_eq!(of(&[syn, syn_ack, ack], &[0, 1, 0], 1), 20 * MS);
+        assert_eq!(of(&[ack, ack], &[0, 1], 1), -1, "begun late");
     }
 }

@@ -159,3 +159,17 @@ def test_connections_that_are_not_judged_are_left_out() -> None:
     timing = exchange_timing(found, where, np.asarray([False, True]), at_client=True)
     assert timing.connection.tolist() == [1]
     assert np.isnan(timing.near_s[where.member[0]])
+
+
+@pytest.mark.parametrize(
+    ("standing", "tick_ms", "left"),
+    [(0, 0.001, 40), (1, 0.001, 39), (3, 0.001, 0), (3, 1.0, 40)],
+    ids=["none", "a few", "more", "coarse"],
+)
+def test_times_that_stood_still_time_nothing(standing: int, tick_ms: float, left: int) -> None:
+    """Of 40 connections; a clock that ticks coarsely may show no round trip at all."""
+    soonest_ms = 0.001 if tick_ms < 1 else 0.0
+    trips = [Trips(soonest_ms if number < standing else 30.0 + tick_ms * number) for number in range(40)]
+    asked = [Asked(number, 90.0, 30.0, ExchangeKind.HTTP_NEXT_REQUEST, Direction.DOWN, 500.0) for number in range(40)]
+    found, _ = judged(asked, trips, trips, list(range(40)), at_client=False)
+    assert len(found.row) == left
