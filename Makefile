@@ -17,7 +17,7 @@ PACKAGING := setup.cfg pyproject.toml
 EXAMPLE_CAPTURES := examples/split/server.pcap.gz examples/split/mobile.pcap.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help client install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench split-gain papers validate validate-fresh validate-simulated validate-metamorphic calibrate docs docs-site wheel check-targets deb man clean system-packages
+.PHONY: help client install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench split-gain papers validate validate-fresh validate-simulated validate-metamorphic validate-metamorphic-single calibrate docs docs-site wheel check-targets deb man clean system-packages
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-20s %s\n", $$1, $$2 }'
@@ -91,6 +91,10 @@ validate-simulated: install ## Score the detector on simulated captures (TIMES=2
 
 validate-metamorphic: install ## Change labelled captures at random (SEED=1), score the verdicts and write docs/validation/changes.md
 	$(BIN)/python -m benchmarks.metamorphic --simulated 264 --seed $(SEED) -o build/metamorphic-$(SEED).jsonl --write docs/validation/changes.md
+
+validate-metamorphic-single: install ## The same of captures of one end of simulated networks (SEED=1), written to docs/validation/one-capture-changes.md
+	$(BIN)/python -m benchmarks.one_ended_simulated --seed $(SEED) --networks 240 --out build/one-ended-$(SEED)
+	$(BIN)/python -m benchmarks.metamorphic_single build/one-ended-$(SEED) --seed $(SEED) -o build/metamorphic-single-$(SEED).jsonl --write docs/validation/one-capture-changes.md
 
 # Scored captures must be none that anything was fitted to: give a seed that no change of the detector has looked at.
 calibrate: install ## Set probabilities beside truth on fresh captures (root, Linux; SEED=1), fit the weights on others (TRAIN_SEED=2)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 #: How many changes a case has: 4, 3 and 3 in ten.
-_COUNTS = (1, 1, 1, 1, 2, 2, 2, 3, 3, 3)
+COUNTS = (1, 1, 1, 1, 2, 2, 2, 3, 3, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def draw_case(seed: str, number: int, all_sources: Sequence[Source]) -> Case:
     others = [other for other in all_sources if other != source]
     steps = [
         step
-        for change in chance.sample(CHANGES, chance.choice(_COUNTS))
+        for change in chance.sample(CHANGES, chance.choice(COUNTS))
         for step in drawn(change, chance.choice(change.places), chance, others)
     ]
     return Case(number, source, tuple(steps))
@@ -62,11 +62,11 @@ def judge_case(case: Case, directory: Path | None = None) -> list[Judgement]:
     pair = applied(case.source.read(), case.steps)
     if directory is not None:
         return judged(pair, _answer(pair, directory))
-    with tempfile.TemporaryDirectory(prefix="pepscope-", dir=_scratch()) as scratch:
+    with tempfile.TemporaryDirectory(prefix="pepscope-", dir=in_memory()) as scratch:
         return judged(pair, _answer(pair, Path(scratch)))
 
 
-def _scratch() -> str | None:
+def in_memory() -> str | None:
     """Memory where there is a file system in it: captures are read once."""
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.metamorphic.case import COUNTS, in_memory
 from benchmarks.metamorphic.writing import write
 from benchmarks.metamorphic_single.captures import LabelledCapture, Source
 from benchmarks.metamorphic_single.changes import BY_NAME, CHANGES
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchmarks.metamorphic.changes import Parameters
-
-#: How many changes a case has: 4, 3 and 3 in ten.
-_COUNTS = (1, 1, 1, 1, 2, 2, 2, 3, 3, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ def draw_case(seed: str, number: int, sources: Sequence[Source]) -> Case:
     chance = random.Random(f"one capture/{seed}/{number}")
     source = chance.choice(sources)
     others = [other for other in sources if other != source]
-    changes = chance.sample(CHANGES, chance.choice(_COUNTS))
+    changes = chance.sample(CHANGES, chance.choice(COUNTS))
     return Case(number, source, tuple((change.name, change.draw(chance, others)) for change in changes))
 
 
@@ -59,13 +57,8 @@ def judge_case(case: Case, directory: Path | None = None) -> list[Judgement]:
     capture = applied(case.source.read(), case.steps)
     if directory is not None:
         return _judged(capture, directory)
-    with tempfile.TemporaryDirectory(prefix="pepscope-", dir=_scratch()) as scratch:
+    with tempfile.TemporaryDirectory(prefix="pepscope-", dir=in_memory()) as scratch:
         return _judged(capture, Path(scratch))
-
-
-def _scratch() -> str | None:
-    """Memory where there is a file system in it: captures are read once."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 def _judged(capture: LabelledCapture, directory: Path) -> list[Judgement]:
