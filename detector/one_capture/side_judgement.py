@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from detector.one_capture.classes import LEAST_SPLIT, LEAST_WHOLE
 from detector.one_capture.columns import VantageColumns, selected
 from detector.one_capture.hypotheses.alike_ports import networks_of, open_networks, with_alike_ports, without_ports
+from detector.one_capture.hypotheses.beside_exchanges import Beside, of_clients, of_servers
 from detector.one_capture.hypotheses.cached_answers import CacheNats, cache_nats
 from detector.one_capture.hypotheses.member_nats import MemberNats, Paths, joined_members, member_nats
 from detector.one_capture.hypotheses.moments import AnswerPairs, MomentNats, answer_pairs, moment_nats
@@ -21,33 +22,23 @@ from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import by_common_habit, by_group
 from detector.one_capture.likelihoods.answered_handshakes import Acknowledged, HandshakeNats, handshake_nats
 from detector.one_capture.likelihoods.client_stacks import client_stack_nats
-from detector.one_capture.likelihoods.closes import Closes, closes, no_closes
+from detector.one_capture.likelihoods.closes import Closes, closes, last_round_trips_s, no_closes
 from detector.one_capture.likelihoods.equal_members import equal_members
 from detector.one_capture.likelihoods.exchange_nats import exchange_nats
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exchange_timing
 from detector.one_capture.likelihoods.legs import common_leg_nats
-from detector.one_capture.likelihoods.near_ends import near_nats
-from detector.one_capture.likelihoods.near_links import group_link_nats
 from detector.one_capture.likelihoods.other_ports import Shares, with_other_ports
 from detector.one_capture.likelihoods.priors import PRIORS, Priors
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats, reference_nats
 from detector.one_capture.likelihoods.timing_tables import Floats, TimingTables, excess_bin, timing_tables
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats, waiting_nats
-from detector.one_capture.members import Ints, codes, numbered
+from detector.one_capture.members import Ints, codes, numbered, quantiles
 from detector.one_capture.networks import NetworkTable, Places, come_one_way, places
 from detector.one_capture.senders.handshake_clocks import lagging_share
 from detector.one_capture.senders.handshakes import handshake_signs, member_handshakes
-from detector.one_capture.senders.stacks import GroupStacks, asked_alike, form_codes, group_stacks
+from detector.one_capture.senders.stacks import asked_alike, form_codes, group_stacks
 from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import GroupSide
-
-#: What the variation of a group's round trips may say for or against a split, in nats. A near leg without variation is
-#: a wire; so is a fibre to the home, and a wire may be busy.
-_VARIATION_AGAINST, _VARIATION_FOR = -4.0, 1.2
-
-#: No wire between a server and a split point has a longer round trip (s), half around the world and back: the near leg
-#: crosses a satellite, behind which few split points stand with more than a room between them and the client.
-_LONGEST_WIRE_S = 0.4
 
 #: Shares below this one are none.
 _LEAST_SHARE = 1e-300
@@ -117,7 +108,7 @@ def _judge(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
         timing_tables(side).variation_class(variation_s)[where.member_group],
         reference_nats(vantage.references, where, timing),
         handshake_nats(
-            Acknowledged(timing.handshake_s, timing.prompt_s, timing.plain_s, timing.data_s),
+            _acknowledged(timing, None if at_client else last_round_trips_s(vantage.columns), where.member),
             steady_s[where.member_group], *_other_sender_shares(vantage, where, far, timing.handshake_s), side,
         ),
         waiting_nats(timing.handshake_s, timing.plain_s, steady_s[where.member_group], measured),
@@ -132,15 +123,11 @@ def _judge(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
             form, form_codes(vantage.senders, vantage.columns, Direction.UP), where.member, where.member_group
         )
         stacks = group_stacks(form, hop_limit, where.member, where.member_group, groups)
-        beside = _near_ends(timing, variation_s, shown.waiting, measured, stacks, where.member_group)
+        beside = of_servers(timing, variation_s, shown.waiting, measured, stacks, where.member_group)
     else:
         answered = np.bincount(where.member_group[timing.member], minlength=groups) > 0
-        near_s = timing.of_groups(timing.near_s, where.member_group, groups)
-        end, split = _variation_nats(shown.tables, variation_s, near_s, answered)
         of_stacks = answered * client_stack_nats(vantage.senders, form, where.member_group[where.member], groups)
-        network = np.unique(where.network, return_inverse=True)[1]
-        of_links = group_link_nats(vantage.senders, far.value, where.group, network, variation_s)
-        beside = _Beside(end, split + of_stacks + answered * of_links, np.zeros(groups))
+        beside = of_clients(vantage, where, timing, variation_s, answered, of_stacks)
     every = np.arange(members)
     of_groups = shown.weighed(timing.member, every, where.member_group, groups, beside)
     if not at_client:
@@ -174,6 +161,16 @@ def _by_other_ports(groups: Posterior, answered: npt.NDArray[np.bool_], where: P
     return replace(groups, **scaled)
 
 
+def _acknowledged(timing: ExchangeTiming, closing_s: Floats | None, member: Ints) -> Acknowledged:
+    """The least round trips of members; `closing_s` are those of the ends of connections, which nothing delays."""
+    found = Acknowledged(timing.handshake_s, timing.prompt_s, timing.plain_s, timing.data_s)
+    if closing_s is None:
+        return found
+    last_s = quantiles(closing_s, member, len(timing.near_s), 0.0)
+    of_data = {name: np.fmin(getattr(found, name), last_s) for name in ("prompt_s", "plain_s", "data_s")}
+    return replace(found, **of_data)
+
+
 class _Units(Struct, frozen=True):
     """What the exchanges of units say, kept once for all that say the same."""
 
@@ -194,35 +191,6 @@ class _Units(Struct, frozen=True):
         return _Units(self.kinds, self.kind[units], None if self.moments is None else self.moments.of(units))
 
 
-class _Beside(Struct, frozen=True):
-    """Log-likelihoods of what is seen of groups beside members: end to end, split, and split with handshakes that wait
-    for the far leg."""
-
-    end: Floats
-    split: Floats
-    waits: Floats
-
-    def of(self, groups: slice | Ints) -> _Beside:
-        """Those of some groups."""
-        return _Beside(self.end[groups], self.split[groups], self.waits[groups])
-
-
-def _near_ends(
-    timing: ExchangeTiming, variation_s: Floats, waiting: WaitingNats, measured: Ints, stacks: GroupStacks, group: Ints
-) -> _Beside:
-    """What servers' near ends say of groups; `group` and `measured` (how many connections were) are by member.
-
-    Where handshakes wait for the far leg, acknowledgements alone show the near end, and SYN-ACKs may be the servers'.
-    """
-    groups = len(variation_s)
-    handshakes_vary_s = timing.of_groups(timing.handshake_variation_s, group, groups)
-    varies_s = np.fmax(variation_s, handshakes_vary_s)[group]
-    end, split = near_nats(timing.near_s, varies_s, measured, stacks, group, groups)
-    plain_s = np.where(waiting.known, timing.plain_s, np.nan)
-    own, one = near_nats(plain_s, varies_s, measured, None, group, groups)
-    return _Beside(end, split, end + one - own)
-
-
 class _Shown(Struct, frozen=True):
     """What a side shows of its members, to be weighed by group or by connection."""
 
@@ -237,7 +205,7 @@ class _Shown(Struct, frozen=True):
     clients: Clients | None  # at the server's side
     priors: Priors
 
-    def weighed(self, unit: Ints, member: Ints, group: Ints, groups: int, beside: _Beside) -> Posterior:
+    def weighed(self, unit: Ints, member: Ints, group: Ints, groups: int, beside: Beside) -> Posterior:
         """The posterior of groups of units; `unit` is that of each exchange, `member` and `group` those of each unit,
         `beside` what else is seen of each group."""
         units = self._in_moments(self._units(unit, self.variation[member], self.closes.member), unit)
@@ -255,7 +223,7 @@ class _Shown(Struct, frozen=True):
         return found if self.clients is None else self._given_looks(self.clients, found, units, alike, group, beside)
 
     def _given_looks(
-        self, clients: Clients, found: Posterior, units: _Units, alike: _Units, group: Ints, beside: _Beside
+        self, clients: Clients, found: Posterior, units: _Units, alike: _Units, group: Ints, beside: Beside
     ) -> Posterior:
         """The posterior of groups of members, given of those that seem split whether their clients look for work at
         regular times."""
@@ -280,7 +248,7 @@ class _Shown(Struct, frozen=True):
         units = self._units(unit, self.variation[member], no_closes().member)
         kind, first = numbered([units.kind, member])
         once, alone, nothing = _Units(units.kinds, units.kind[first]), np.arange(len(first)), np.zeros(len(first))
-        return self._posterior(once, once, member[first], alone, len(first), _Beside(nothing, nothing, nothing)), kind
+        return self._posterior(once, once, member[first], alone, len(first), Beside(nothing, nothing, nothing)), kind
 
     def _posterior(
         self,
@@ -289,7 +257,7 @@ class _Shown(Struct, frozen=True):
         member: Ints,
         group: Ints,
         groups: int,
-        beside: _Beside,
+        beside: Beside,
         cached: CacheNats | None = None,
     ) -> Posterior:
         """The posterior of groups by what their units, and they as if each were one unit, show."""
@@ -337,7 +305,7 @@ class _Shown(Struct, frozen=True):
             found.append(member_nats(nats, self.priors, _paths(tables, classes)))
         return _Units(joined_members(found), equal.kind)
 
-    def _seen(self, member: Ints, group: Ints, groups: int, beside: _Beside) -> Seen:
+    def _seen(self, member: Ints, group: Ints, groups: int, beside: Beside) -> Seen:
         """What is seen of groups beside their exchanges: `beside`, and what their members' handshakes say."""
         of = self.handshakes
         as_fast = by_common_habit(of.habits, of.as_fast[:, member], group, groups)
@@ -390,14 +358,3 @@ def _other_sender_shares(
     if far is Direction.UP:
         return moved, nothing
     return moved, lagging_share(vantage.senders, handshake_s, far, where.member, members)
-
-
-def _variation_nats(
-    tables: TimingTables, variation_s: Floats, near_s: Floats, answered: npt.NDArray[np.bool_]
-) -> tuple[Floats, Floats]:
-    """Log-likelihoods by group of how much its round trips vary, and how long they are, end to end and split; only
-    beside exchanges."""
-    for_split = np.clip(tables.variation_nats[1] - tables.variation_nats[0], _VARIATION_AGAINST, _VARIATION_FOR)
-    nats = np.append(for_split, 0.0)[tables.variation_class(variation_s)]
-    nats = np.where(near_s > _LONGEST_WIRE_S, _VARIATION_AGAINST, nats)
-    return np.zeros(len(nats)), nats * answered

@@ -64,7 +64,7 @@ _MOST_WEIGHED, MOST_CLIENTS = 64, 32
 
 #: Of clients that are late in all answers, those that look at regular times and close at a look as well; of those that
 #: are as steady as a leg whenever they close; of devices that delay closes as well, one of three sorts. All is assumed.
-OF_LATE, _OF_STEADY, _OF_DEVICES = 0.05, 0.5, 1 / 3
+OF_LATE, _OF_STEADY, _OF_DEVICES = 0.02, 0.5, 1 / 3
 
 
 class LooksNats(Struct, frozen=True):

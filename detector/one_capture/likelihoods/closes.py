@@ -63,6 +63,19 @@ def closes(columns: Mapping[str, npt.NDArray[Any]], places: Places, timing: Exch
     return Closes(connection, member, kind, excess_s, connection_weights(member))
 
 
+def last_round_trips_s(columns: Mapping[str, npt.NDArray[Any]]) -> Floats:
+    """By connection, the time from the server's FIN to the connection's last packet, its acknowledgement, where the
+    client had closed before (s); NaN elsewhere, and where the server sent anything again.
+
+    Nothing holds it back: a client that waits for the other FIN acknowledges it at once (RFC 9293, section 3.10.7.4;
+    the kernel does so even where it delays what it acknowledges of data).
+    """
+    fin_ns, server_fin_ns = columns["up_fin_time_ns"], columns["down_fin_time_ns"]
+    taken_ns = columns["last_time_ns"] - server_fin_ns
+    is_last = (fin_ns >= 0) & (server_fin_ns >= fin_ns) & (taken_ns > 0) & (columns["down_retransmitted_packets"] == 0)
+    return np.where(is_last, taken_ns / 1e9, np.nan)
+
+
 def _is_unread(timing: ExchangeTiming, connections: int) -> npt.NDArray[np.bool_]:
     """By connection, whether it holds exchanges, and none that a box on the way can read."""
     is_unread = np.zeros(connections, np.bool_)

@@ -135,10 +135,9 @@ class TimingTables:
     Hypotheses are a hidden leg of each of `HIDDEN_S` in each nature (natures of one leg beside each other), answers
     that are late by each of `LATE_S` and `LATE_RATIOS` and by each of `TIMERS_S`, those of a person, and end to end in
     each nature.
-    `variation_edges_s` bound the classes of variation of round trips; `variation_nats` is the log probability
-    of each of them end to end and behind a split. By class of variation, `nature_nats` and `end_nature_nats` are those
-    of natures, `shift_nats` those of answers that are shifted end to end: by nothing, then as behind each of
-    `HIDDEN_S` in each nature.
+    `variation_edges_s` bound the classes of variation of round trips. By class, `nature_nats` and `end_nature_nats` are
+    the log probabilities of natures, `shift_nats` those of answers that are shifted end to end: by nothing, then as
+    behind each of `HIDDEN_S` in each nature.
     """
 
     HIDDEN = slice(0, len(HIDDEN_S) * NATURES)
@@ -156,7 +155,6 @@ class TimingTables:
         self.nature_nats: Floats = np.log(self._learned["natures"])
         self.end_nature_nats: Floats = np.log(self._learned["end_natures"])
         self.shift_nats: Floats = _shift_nats(self._learned)
-        self.variation_nats: Floats = np.log([self._learned["variation"][of] for of in ("end", "hidden")])
 
     def nats(self, kind: int, variation: int) -> Floats:
         """Log densities of a class (`CLASSES`, then the same as `OPENING`, then closes) and variation: a row a bin of

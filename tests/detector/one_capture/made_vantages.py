@@ -116,6 +116,7 @@ def _columns(talks: Sequence[Talk], *, at_client: bool) -> dict[str, npt.NDArray
         **{f"{way}_maximum_segment_size": np.full(len(talks), -1) for way in ("up", "down")},
         **{f"{way}_window_scale": np.full(len(talks), -1) for way in ("up", "down")},
         "first_time_ns": np.arange(len(talks), dtype=np.int64),
+        "last_time_ns": np.full(len(talks), _LAST_NS + 1),
         "up_last_data_time_ns": np.full(len(talks), _LAST_NS - 1),
         "up_fin_time_ns": np.asarray(fin_ns, np.int64),
         "down_last_data_time_ns": np.full(len(talks), _LAST_NS),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from detector.one_capture.columns import VantageColumns
-from detector.one_capture.likelihoods.closes import Closes, closes
+from detector.one_capture.likelihoods.closes import Closes, closes, last_round_trips_s
 from detector.one_capture.likelihoods.exchange_timing import exchange_timing
 from detector.one_capture.likelihoods.timing_tables import CLIENT_CLOSE, CLOSE
 from detector.one_capture.networks import NetworkTable, places
@@ -117,3 +117,15 @@ def test_servers_are_not_judged_by_when_they_close() -> None:
         for close_ms in (None, 0.5)
     )
     np.testing.assert_array_equal(made, closing)
+
+
+def test_the_end_of_a_connection_times_the_near_leg_where_the_client_closed_before() -> None:
+    """A delayed acknowledgement makes no difference to it; nothing is known where the server closed first, its FIN was
+    the last packet, or anything was sent again."""
+    columns = {
+        "up_fin_time_ns": np.array([10, 30, 10, 10, -1]) * 1_000_000,
+        "down_fin_time_ns": np.array([20, 20, 20, 20, 20]) * 1_000_000,
+        "last_time_ns": np.array([45, 45, 20, 45, 45]) * 1_000_000,
+        "down_retransmitted_packets": np.array([0, 0, 0, 1, 0]),
+    }
+    np.testing.assert_array_equal(last_round_trips_s(columns), [0.025, np.nan, np.nan, np.nan, np.nan])

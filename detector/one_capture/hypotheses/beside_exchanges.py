@@ -1,0 +1,74 @@
+"""What is seen of groups beside their members' exchanges: near ends, how they vary, links, stacks and first words."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from detector.one_capture.columns import VantageColumns
+from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
+from detector.one_capture.likelihoods.near_ends import near_nats
+from detector.one_capture.likelihoods.near_links import group_link_nats
+from detector.one_capture.likelihoods.timing_tables import Floats
+from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
+from detector.one_capture.members import Ints
+from detector.one_capture.networks import Places
+from detector.one_capture.senders.first_words import first_words_s, group_words_nats
+from detector.one_capture.senders.near_variation import near_variation_nats
+from detector.one_capture.senders.stacks import GroupStacks
+from pepscope.captures.packets import Direction
+
+#: No wire between a server and a split point has a longer round trip (s), half around the world and back: the near leg
+#: crosses a satellite, behind which few split points stand with more than a room between them and the client (nats).
+_LONGEST_WIRE_S, _SATELLITE_NATS = 0.4, -4.0
+
+
+class Beside(Struct, frozen=True):
+    """Log-likelihoods of what is seen of groups beside members: end to end, split, and split with handshakes that wait
+    for the far leg."""
+
+    end: Floats
+    split: Floats
+    waits: Floats
+
+    def of(self, groups: slice | Ints) -> Beside:
+        """Those of some groups."""
+        return Beside(self.end[groups], self.split[groups], self.waits[groups])
+
+
+def of_servers(
+    timing: ExchangeTiming, variation_s: Floats, waiting: WaitingNats, measured: Ints, stacks: GroupStacks, group: Ints
+) -> Beside:
+    """What servers' near ends say of groups; `group` and `measured` (how many connections were) are by member.
+
+    Where handshakes wait for the far leg, acknowledgements alone show the near end, and SYN-ACKs may be the servers'.
+    """
+    groups = len(variation_s)
+    handshakes_vary_s = timing.of_groups(timing.handshake_variation_s, group, groups)
+    varies_s = np.fmax(variation_s, handshakes_vary_s)[group]
+    end, split = near_nats(timing.near_s, varies_s, measured, stacks, group, groups)
+    plain_s = np.where(waiting.known, timing.plain_s, np.nan)
+    own, one = near_nats(plain_s, varies_s, measured, None, group, groups)
+    return Beside(end, split, end + one - own)
+
+
+def of_clients(
+    vantage: VantageColumns,
+    where: Places,
+    timing: ExchangeTiming,
+    variation_s: Floats,
+    answered: npt.NDArray[np.bool_],
+    of_stacks: Floats,
+) -> Beside:
+    """What the near leg of clients says of groups that `answered` anything, given what their stacks do (`of_stacks`).
+
+    `variation_s` is by group.
+    """
+    near_s = timing.of_groups(timing.near_s, where.member_group, len(variation_s))
+    of_times = np.where(near_s > _LONGEST_WIRE_S, _SATELLITE_NATS, near_variation_nats(variation_s))
+    network = np.unique(where.network, return_inverse=True)[1]
+    of_links = group_link_nats(vantage.senders, Direction.UP.value, where.group, network, variation_s)
+    of_words = group_words_nats(first_words_s(vantage.exchanges, vantage.columns), where.group, variation_s)
+    nothing = np.zeros(len(variation_s))
+    return Beside(nothing, of_stacks + answered * (of_times + of_links + of_words), nothing)
