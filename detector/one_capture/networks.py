@@ -122,11 +122,14 @@ def places(columns: Mapping[str, npt.NDArray[Any]], *, at_client: bool, table: N
 def come_one_way(columns: Mapping[str, npt.NDArray[Any]], where: Places) -> npt.NDArray[np.bool_]:
     """Whether the clients of each group have addresses of which each has its servers for itself, as a balancer of
     theirs or a NAT has. Clients of other servers, which a capture may hold as well, show nothing about these."""
-    clients, servers = (distinct_addresses(columns[f"{end}_address"])[1] for end in ("client", "server"))
+    groups, ends = len(where.network), [columns[f"{end}_address"] for end in ("client", "server")]
+    if (ends[1] == ends[1][:1]).all():  # one server, as most captures at a server hold
+        return np.full(groups, (ends[0] == ends[0][:1]).all())
+    clients, servers = (distinct_addresses(addresses)[1] for addresses in ends)
     count = int(servers.max(initial=0)) + 1
     is_shared = np.bincount(np.unique(clients * count + servers) % count, minlength=count) > 1
     meets_others = np.bincount(clients, weights=is_shared[servers]) > 0
-    return np.asarray(np.bincount(where.group, weights=meets_others[clients], minlength=len(where.network)) == 0)
+    return np.asarray(np.bincount(where.group, weights=meets_others[clients], minlength=groups) == 0)
 
 
 def distinct_addresses(rows: npt.NDArray[np.uint8]) -> tuple[list[str], Ints]:
