@@ -259,7 +259,9 @@ mod tests {
         }
 
         #[test]
-        fn a_beginning_is_the_beginning(id in any::<u32>(), offset in 0u64..300, more in 0u64..3000, whole in any::<bool>()) {
+        fn a_beginning_is_the_beginning(
+            id in any::<u32>(), offset in 0u64..300, more in 0u64..3000, whole in any::<bool>()
+        ) {
             let (unit, content) = (if whole { 4 } else { 1 }, ContentId(id));
             let (offset, bytes) = (offset * unit, BEGINNING_BYTES as u64 + more * unit);
             let mut expected = [0; BEGINNING_BYTES];

@@ -58,7 +58,7 @@ impl Framer {
     pub fn write_usual(&self, time_ns: u64, direction: Direction, packet: &Packet, block: &mut [u8]) -> Option<usize> {
         let Packet::Tcp(segment) = packet else { return None };
         let usual = self.usual.get(place(segment, direction)).filter(|usual| usual.suits(segment))?;
-        Some(usual.write(time_ns, segment, block.first_chunk_mut()?))
+        Some(usual.write(time_ns, segment, block))
     }
 
     /// Writes the packet block of any `packet` at the beginning of `block`; how long it is.

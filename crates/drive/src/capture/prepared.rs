@@ -130,8 +130,8 @@ impl PreparedBlock {
         (self.ip_sum, self.tcp_sum) = (headers.ip_sum, headers.tcp_sum);
     }
 
-    /// The block of segments like `segment`, which it suits and whose payload does not begin with text before `text_end`,
-    /// where theirs is a usual one.
+    /// The block of segments like `segment`, which it suits, where theirs is a usual one; text ends at `text_end` of the
+    /// content.
     pub(super) fn usual(&self, segment: &Segment, text_end: u64) -> Option<UsualBlock> {
         // A frame may be cut within its headers.
         let is_whole = self.end == self.payload_at + self.kept_bytes;

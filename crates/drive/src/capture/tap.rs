@@ -97,8 +97,8 @@ impl Tap {
         }
     }
 
-    /// Takes note of a packet that passes at `now`. Not part of a loop over taps: what compilers take out of it would be done
-    /// for every packet.
+    /// Takes note of a packet that passes at `now`. Not part of a loop over taps: what compilers take out of it would be
+    /// done for every packet.
     #[inline(never)]
     pub fn record(&mut self, now: Nanoseconds, direction: Direction, packet: &Packet) {
         let since_ns = now.wrapping_sub(self.from_ns);
@@ -152,7 +152,8 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// [`Self::record`] where nothing is missed and the clock is right; `false` and nothing if the block is not a usual one.
+    /// [`Self::record`] where nothing is missed and the clock is right; `false` and nothing if the block is not a usual
+    /// one.
     #[inline(always)]
     fn record_usual(&mut self, at: Nanoseconds, direction: Direction, packet: &Packet) -> bool {
         let time_ns = self.clock.right_reading(at);

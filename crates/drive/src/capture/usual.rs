@@ -1,9 +1,9 @@
-//! Packet blocks of the commonest segments, whose numbers have constant places: IPv4 without a link header, no options but
-//! timestamps, and without payload or with as much of it as captures usually keep.
+//! Packet blocks of the commonest segments, whose numbers have constant places: IPv4 without a link header, no options
+//! but timestamps, and no text. What captures usually keep of a payload has a constant place, too.
 
 use pepscope_tcp::{ContentId, Ecn, Flags, Segment};
 
-use super::content::{beginning, fold, ContentKey, BEGINNING_BYTES};
+use super::content::{beginning, fold, put_blocks, ContentKey, BEGINNING_BYTES};
 use super::pcapng::{PACKET_HEADER_BYTES, PACKET_TIME_AT, PACKET_TRAILER_BYTES};
 use super::template::{IPV4_HEADER_BYTES, TCP_HEADER_BYTES};
 
@@ -19,7 +19,7 @@ const TIMESTAMPS_AT: usize = OPTIONS_AT + 4;
 const TIMESTAMPS_BYTES: usize = 12;
 
 /// Room for the longest one, and whole registers of 16 bytes.
-pub(super) const BLOCK_BYTES: usize =
+const BLOCK_BYTES: usize =
     (OPTIONS_AT + TIMESTAMPS_BYTES + BEGINNING_BYTES + PACKET_TRAILER_BYTES).next_multiple_of(16);
 
 /// The packet block of segments of a flow in one direction that differ in nothing but numbers, which are zeros in it.
@@ -38,6 +38,8 @@ pub(super) struct UsualBlock {
     ip_numbers: u64,
     tcp_sum: u64,
     tcp_numbers: u64,
+    kept_bytes: usize,
+    trailer: [u8; PACKET_TRAILER_BYTES],
     total: usize,
     bytes: [u8; BLOCK_BYTES],
 }
@@ -72,24 +74,27 @@ impl UsualBlock {
         ip_numbers: 0,
         tcp_sum: 0,
         tcp_numbers: 0,
+        kept_bytes: 0,
+        trailer: [0; PACKET_TRAILER_BYTES],
         total: 0,
         bytes: [0; BLOCK_BYTES],
     };
 
-    /// The block of segments like `segment`, whose payload is not text, over IPv4 without link header; `None` if theirs is
-    /// not a usual one.
+    /// The block of segments like `segment`, whose payload is not text, over IPv4 without link header; `None` if theirs
+    /// is not a usual one.
     pub(super) fn of(segment: &Segment, parts: &Parts) -> Option<Self> {
         let has_timestamps = segment.timestamps.is_some();
         let payload_at = OPTIONS_AT + if has_timestamps { TIMESTAMPS_BYTES } else { 0 };
-        let kept_bytes = if segment.payload_bytes > 0 { BEGINNING_BYTES } else { 0 };
         let is_plain = !segment.flags.has(Flags::SYN) && segment.sack.is_empty();
-        if !is_plain || parts.kept_bytes != kept_bytes || parts.start.len() != payload_at {
+        if !is_plain || parts.start.len() != payload_at {
             return None;
         }
         let mut bytes = [0; BLOCK_BYTES];
         bytes[..payload_at].copy_from_slice(parts.start);
-        let end = payload_at + kept_bytes;
-        bytes[end..end + PACKET_TRAILER_BYTES].copy_from_slice(&parts.trailer);
+        let end = payload_at + parts.kept_bytes;
+        if let Some(behind) = bytes.get_mut(end..end + PACKET_TRAILER_BYTES) {
+            behind.copy_from_slice(&parts.trailer);
+        }
         Some(Self {
             has_timestamps: Some(has_timestamps),
             time_to_live: segment.time_to_live,
@@ -102,6 +107,8 @@ impl UsualBlock {
             ip_numbers: number(&bytes, IP_NUMBERS_AT) & 0x0000_ffff_ffff_0000,
             tcp_sum: parts.tcp_sum - u64::from(segment.flags.bits()),
             tcp_numbers: number(&bytes, TCP_NUMBERS_AT) & 0xff00_0000_0000_0000,
+            kept_bytes: parts.kept_bytes,
+            trailer: parts.trailer,
             total: parts.total,
             bytes,
         })
@@ -122,7 +129,8 @@ impl UsualBlock {
 
     /// Writes the block of `segment`, which it suits, and bytes behind it that do not belong to it; how long it is.
     #[inline(always)]
-    pub(super) fn write(&self, time_ns: u64, segment: &Segment, block: &mut [u8; BLOCK_BYTES]) -> usize {
+    pub(super) fn write(&self, time_ns: u64, segment: &Segment, whole: &mut [u8]) -> usize {
+        let Some(block) = whole.first_chunk_mut::<BLOCK_BYTES>() else { return 0 };
         *block = self.bytes;
         put(block, PACKET_TIME_AT, time_ns.rotate_left(32).to_le_bytes());
         // Not zero, so that the sum of two is not, either.
@@ -139,17 +147,28 @@ impl UsualBlock {
             put(block, TIMESTAMPS_AT, (value << 32 | echo_reply).to_be_bytes());
             sum = sum.wrapping_add(value + echo_reply);
         }
-        if segment.payload_bytes > 0 {
+        let payload_at = OPTIONS_AT + segment.timestamps.map_or(0, |_| TIMESTAMPS_BYTES);
+        if segment.payload_bytes > 0 && self.kept_bytes == BEGINNING_BYTES {
             let (numbers, payload_sum) = beginning(self.key, segment.content_offset, segment.payload_bytes.into());
             sum = sum.wrapping_add(payload_sum);
-            let payload_at = OPTIONS_AT + segment.timestamps.map_or(0, |_| TIMESTAMPS_BYTES);
             // Not as one: loading 16 bytes waits for what was just stored as twice 8.
             put(block, payload_at, numbers[0].to_be_bytes());
             put(block, payload_at + 8, numbers[1].to_be_bytes());
+        } else if segment.payload_bytes > 0 {
+            sum = sum.wrapping_add(self.put_payload(segment, payload_at, whole));
         }
+        let Some(block) = whole.first_chunk_mut() else { return 0 };
         let tcp_numbers = self.tcp_numbers | flags << 48 | window << 32 | u64::from(!fold(sum)) << 16;
         put(block, TCP_NUMBERS_AT, tcp_numbers.to_be_bytes());
         self.total
+    }
+
+    /// Writes what is kept of a payload, however much, and what is behind it; the payload's sum.
+    #[inline(never)]
+    fn put_payload(&self, segment: &Segment, payload_at: usize, block: &mut [u8]) -> u64 {
+        let (kept, behind) = block[payload_at..].split_at_mut(self.kept_bytes);
+        behind[..PACKET_TRAILER_BYTES].copy_from_slice(&self.trailer);
+        put_blocks(segment.content, segment.content_offset, segment.payload_bytes.into(), kept)
     }
 }
 
@@ -258,7 +277,7 @@ mod tests {
         fn other_numbers_are_usual(like in segments(), numbers in any::<[u32; 2]>(), ahead in 0..3_000u64) {
             let plain = Segment { flags: Flags::ACK, sack: Default::default(), ..like };
             let begins_with_text = plain.content == TEXT && plain.content_offset < HEAD_BYTES as u64;
-            let has_usual_payload = plain.payload_bytes == 0 || plain.payload_bytes >= 16 && !begins_with_text;
+            let is_usual = plain.payload_bytes == 0 || !begins_with_text;
             let mut raw = framer(LinkType::Raw, USUAL_CUT);
             raw.write(7, Direction::Down, &Packet::Tcp(plain), &mut [0; 512]);
             let other = Packet::Tcp(Segment {
@@ -269,7 +288,7 @@ mod tests {
                 timestamps: plain.timestamps.map(|_| Timestamps { value: numbers[1], echo_reply: numbers[0] }),
                 ..plain
             });
-            prop_assert_eq!(usual(&raw, &other), has_usual_payload.then(|| written(USUAL_CUT, &other)));
+            prop_assert_eq!(usual(&raw, &other), is_usual.then(|| written(USUAL_CUT, &other)));
         }
     }
 
