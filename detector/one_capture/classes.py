@@ -56,6 +56,15 @@ SUREST = 0.999
 OWN_SITE_S = 0.001
 
 
+def of_network(posterior: Posterior, side: GroupSide) -> Floats:
+    """How probable a split in the network is, by pool.
+
+    A box that holds its acknowledgements back is one as well. At the server's side no timestamps tell it from answered
+    handshakes, so that there it accuses nobody.
+    """
+    return posterior.split + posterior.holding if side is GroupSide.CLIENT else posterior.split
+
+
 def classes(
     posterior: Posterior,
     exchanges: npt.NDArray[np.int64],
@@ -74,13 +83,13 @@ def classes(
     """
     least_split = max(least_probability, LEAST_SPLIT)
     most_split = 1 - max(least_probability, LEAST_WHOLE[side])
-    in_network = posterior.split + posterior.holding
+    in_network = of_network(posterior, side)
     split = np.clip(in_network + posterior.site, 1 - SUREST, SUREST)
     late = posterior.late + posterior.fleet
     answered = exchanges > 0
     explanation = np.full(len(split), Explanation.UNDECIDED, np.int64)
     explanation[(late > _LATE_SHARE) & (split > most_split)] = Explanation.LATE_OR_SPLIT
-    is_end = split <= most_split
+    is_end = np.maximum(posterior.split + posterior.site, 1 - SUREST) + posterior.holding <= most_split
     explanation[is_end if in_time is None else is_end & in_time] = Explanation.END_TO_END
     answered_for = is_end & (posterior.handshakes_answered > _HALF)
     told_apart = (posterior.holding <= _MOST_HOLDING) & handshakes_timed

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture import pools
-from detector.one_capture.classes import OWN_SITE_S, Classes, Explanation, classes
+from detector.one_capture.classes import OWN_SITE_S, Classes, Explanation, classes, of_network
 from detector.one_capture.hypotheses.other_connections import with_other_connections
 from detector.one_capture.hypotheses.posteriors import Posterior
 from detector.one_capture.likelihoods.priors import PRIORS
@@ -227,7 +227,7 @@ def host_result(
 ) -> HostResult:
     """What a group's posterior says of one of its far hosts."""
     posterior = judged.groups
-    network = float(posterior.split[group] + posterior.holding[group])
+    network = float(of_network(posterior, judged.side)[group])
     end_to_end = 1 - network - float(posterior.handshakes_answered[group])
     site = max(end_to_end, 0.0) * float(posterior.member_site[host])
     shows = max(end_to_end, 0.0) * float(posterior.member_wired_site[host])
