@@ -88,7 +88,18 @@ impl Samples {
             quantiles_ns: QUANTILES.map(|percent| ranked(&self.ranked, percent)),
             prompt_count: self.prompt.len() as u32,
             prompt_ns: PROMPT_QUANTILES.map(|percent| ranked(&self.prompt, percent)),
-            handshake_ns: handshake_ns(packets, direction),
+            handshake_ns: self.handshake_ns(packets, direction),
+        }
+    }
+
+    /// The handshake's round trip. Where data carry its end, their sender may not have had them before, or the
+    /// acknowledgement before them was not captured: then it counts where most plain acknowledgements take as long.
+    fn handshake_ns(&self, packets: &Packets<'_>, direction: u8) -> i64 {
+        match handshake(packets, direction) {
+            Handshake::Timed(handshake_ns) => handshake_ns,
+            Handshake::EndsWithData(most_ns) if most_ns <= ranked(&self.ranked, QUANTILES[2]) => most_ns,
+            Handshake::EndsWithData(_) | Handshake::NotSeen => -1,
+            Handshake::AnsweredBefore => ANSWERED_BEFORE,
         }
     }
 
@@ -133,10 +144,19 @@ fn ranked(ascending: &[i64], percent: usize) -> i64 {
     ascending.get(last.saturating_mul(percent) / 100).copied().unwrap_or(-1)
 }
 
-/// Time from the SYN of `direction` (with ACK if down) to the packet that answers it; -1 where one was not captured, or
-/// where several were sent. A SYN-ACK whose own acknowledgement was not captured is acknowledged next by data, which
-/// come when their sender has them.
-fn handshake_ns(packets: &Packets<'_>, direction: u8) -> i64 {
+/// What shows of one side's handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Handshake {
+    Timed(i64),
+    /// It took this long at most.
+    EndsWithData(i64),
+    /// A packet of it was not captured, or one was sent again.
+    NotSeen,
+    AnsweredBefore,
+}
+
+/// From the SYN of `direction` (with ACK if down) to the packet that answers it.
+fn handshake(packets: &Packets<'_>, direction: u8) -> Handshake {
     const KIND: u16 = flag::SYN | flag::ACK | flag::RST;
     let asked = if direction == 0 { flag::SYN } else { flag::SYN | flag::ACK };
     let answered = if direction == 0 { flag::SYN | flag::ACK } else { flag::ACK };
@@ -146,23 +166,27 @@ fn handshake_ns(packets: &Packets<'_>, direction: u8) -> i64 {
         if way == direction && flags & KIND == asked {
             let time_ns = packets.time_ns[place];
             if sent_ns.replace(time_ns).is_some() {
-                return -1;
+                return Handshake::NotSeen;
             }
             if answered_ns.is_some_and(|answered_ns| time_ns.saturating_sub(OUT_OF_ORDER_NS) > answered_ns) {
-                return ANSWERED_BEFORE;
+                return Handshake::AnsweredBefore;
             }
         } else if way != direction && flags & KIND == answered {
             let Some(sent_ns) = sent_ns else {
                 answered_ns.get_or_insert(packets.time_ns[place]);
                 continue;
             };
-            if direction == 1 && (packets.payload_bytes[place] > 0 || packets.acknowledgement_offset[place] > 0) {
-                return -1;
-            }
-            return packets.time_ns[place].saturating_sub(sent_ns).max(-1);
+            let taken_ns = packets.time_ns[place].saturating_sub(sent_ns).max(-1);
+            return if direction == 1 && packets.acknowledgement_offset[place] > 0 {
+                Handshake::NotSeen
+            } else if direction == 1 && packets.payload_bytes[place] > 0 {
+                Handshake::EndsWithData(taken_ns)
+            } else {
+                Handshake::Timed(taken_ns)
+            };
         }
     }
-    -1
+    Handshake::NotSeen
 }
 
 #[cfg(test)]
@@ -226,7 +250,7 @@ mod tests {
                 acknowledgement_offset: acknowledged,
                 ..Packets::default()
             };
-            handshake_ns(&packets, way)
+            Samples::default().take(&packets, way).handshake_ns
         };
         let of = |flags: &[u16], direction: &[u8], way| {
             of_packets(flags, direction, way, &vec![0; flags.len()], &vec![0; flags.len()])
@@ -244,6 +268,25 @@ mod tests {
     }
 
     #[test]
+    fn a_handshake_that_data_end_counts_where_acknowledgements_take_as_long() {
+        const TAKEN_NS: i64 = 5;
+        let flags = [flag::SYN, flag::SYN | flag::ACK, flag::ACK, flag::ACK, flag::ACK];
+        let timed = |plain_ns: i64| {
+            let packets = Packets {
+                time_ns: &[0, 1, 1 + TAKEN_NS, 20, 20 + plain_ns],
+                direction: &[0, 1, 0, 1, 0],
+                flags: &flags,
+                payload_bytes: &[0, 0, 9, 9, 0],
+                acknowledgement_offset: &[NO_ACKNOWLEDGEMENT, 0, 0, 9, 9],
+                round_trip_time_ns: &[-1, -1, -1, -1, plain_ns],
+                ..Packets::default()
+            };
+            Samples::default().take(&packets, 1).handshake_ns
+        };
+        assert_eq!([TAKEN_NS - 1, TAKEN_NS, TAKEN_NS + 30].map(timed), [-1, TAKEN_NS, TAKEN_NS]);
+    }
+
+    #[test]
     fn an_answer_before_what_it_answers_is_told_apart() {
         const MS: i64 = 1_000_000;
         let (syn, syn_ack, ack) = (flag::SYN, flag::SYN | flag::ACK, flag::ACK);
@@ -258,7 +301,7 @@ mod tests {
                 acknowledgement_offset: &none,
                 ..Packets::default()
             };
-            handshake_ns(&packets, way)
+            Samples::default().take(&packets, way).handshake_ns
         };
         assert_eq!(of(&[syn, ack, syn_ack, ack], &[0, 0, 1, 0], 1), ANSWERED_BEFORE);
         assert_eq!(of(&[syn_ack, syn, ack], &[1, 0, 0], 0), ANSWERED_BEFORE);
