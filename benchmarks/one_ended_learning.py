@@ -210,10 +210,6 @@ def _side(edges_s: Floats, found: Sequence[Sample]) -> dict[str, Any]:
     whole = np.concatenate([np.full(len(each.kind), not is_split) for each, is_split in zip(found, split, strict=True)])
     end = _end_tables(edges_s, kind, excess_s, variation, whole, 0)
     return {
-        "exchanges": {
-            "end": int(whole.sum()),
-            "hidden": sum(int((each.hidden_s >= HIDDEN_S[0]).sum()) for each in found),
-        },
         "end": end,
         "end_opening": _end_tables(edges_s, kind, excess_s, variation, whole, OPENING),
         "hidden": _hidden_tables(edges_s, found, end),
@@ -224,10 +220,6 @@ def _side(edges_s: Floats, found: Sequence[Sample]) -> dict[str, Any]:
         ),
         "shifts": _shift_shares(found),
         **({"shift_natures": shift_natures(found)} if found and found[0].side is GroupSide.SERVER else {}),
-        "variation": {
-            "end": _shares([each.variation for each, is_split in zip(found, split, strict=True) if not is_split]),
-            "hidden": _shares([each.variation for each, is_split in zip(found, split, strict=True) if is_split]),
-        },
     }
 
 
@@ -359,12 +351,6 @@ def _smoothed(counts: Floats, prior: Floats) -> Floats:
     floored = shares + 1.0 / FLOOR / len(shares)
     probabilities: Floats = floored / floored.sum()
     return probabilities
-
-
-def _shares(classes: Sequence[int]) -> list[float]:
-    known = [each for each in classes if each <= len(VARIATION_EDGES_MS)]
-    counts = np.bincount(np.asarray(known, np.int64), minlength=len(VARIATION_EDGES_MS) + 1) + PRIOR_GROUPS
-    return [float(share) for share in counts / counts.sum()]
 
 
 def _rounded(value: Any) -> Any:
