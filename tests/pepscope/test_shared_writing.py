@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -54,6 +55,26 @@ def test_what_a_process_does_not_deliver_is_made_here(delivered: int) -> None:
         return text(number)
 
     assert texts(make, 7, 2) == [*map(text, range(7))]
+
+
+@pytest.mark.parametrize("refused", ["fork", "pipe"])
+@pytest.mark.parametrize("granted", [0, 1])
+def test_what_no_process_can_be_had_for_is_made_here(
+    refused: str, granted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, call = [], getattr(os, refused)
+
+    def limited() -> object:
+        asked.append(refused)
+        if len(asked) > granted:
+            raise BlockingIOError("as many as a user may have")
+        return call()
+
+    monkeypatch.setattr(os, refused, limited)
+    opened = len([*Path("/dev/fd").iterdir()])
+    assert texts(text, 7, 3) == [*map(text, range(7))]
+    assert len(asked) == 2
+    assert len([*Path("/dev/fd").iterdir()]) == opened
 
 
 def test_an_error_is_raised_as_by_one_process() -> None:

@@ -27,7 +27,7 @@ def made_in_order(make: Callable[[int], Octets], count: int, jobs: int) -> Gener
     also makes what another one does not deliver, so that an error of `make` is raised here, as with one job.
     """
     makers = max(1, min(jobs, count)) if hasattr(os, "fork") else 1
-    others: list[_Maker] = []
+    others: list[_Maker | None] = []
     try:
         for place in range(makers - 1):
             others.append(_forked(make, range(place, count - 1, makers), others))
@@ -35,12 +35,13 @@ def made_in_order(make: Callable[[int], Octets], count: int, jobs: int) -> Gener
             *theirs, own = range(first, min(first + makers, count))
             last = make(own)
             for other, number in zip(others, theirs, strict=False):
-                text = other.received()
+                text = None if other is None else other.received()
                 yield make(number) if text is None else text
             yield last
     finally:
         for other in others:
-            other.end()
+            if other is not None:
+                other.end()
 
 
 class _Maker(Struct, frozen=True):
@@ -71,19 +72,27 @@ class _Maker(Struct, frozen=True):
         os.waitpid(self.process, 0)
 
 
-def _forked(make: Callable[[int], Octets], numbers: Iterable[int], others: Sequence[_Maker]) -> _Maker:
-    """A process that makes the texts of these numbers."""
-    source, sink = os.pipe()
+def _forked(make: Callable[[int], Octets], numbers: Iterable[int], others: Sequence[_Maker | None]) -> _Maker | None:
+    """A process that makes the texts of these numbers; None where the system has none to give."""
+    try:
+        source, sink = os.pipe()
+    except OSError:
+        return None
     _widen(sink)
-    with warnings.catch_warnings():
-        # Python 3.12 warns of locks that other threads may hold; those of linear algebra and file reading are idle.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        process = os.fork()
+    try:
+        with warnings.catch_warnings():
+            # Python 3.12 warns of locks that other threads may hold; those of linear algebra and file reading are idle.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            process = os.fork()
+    except OSError:
+        for end in (source, sink):
+            os.close(end)
+        return None
     if process == 0:
         try:
             gc.disable()  # looking for garbage would copy the memory that is shared
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that asks ends the others
-            for each in (source, *(other.pipe for other in others)):
+            for each in (source, *(other.pipe for other in others if other is not None)):
                 os.close(each)
             for number in numbers:
                 _send(sink, make(number))
