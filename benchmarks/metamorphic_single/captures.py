@@ -25,7 +25,7 @@ _KEPT = 400
 #: Captures begin at this time at the least, so that their clocks may be set back and their times still be written.
 _EPOCH_NS = 1_600_000_000 * 10**9
 
-
+#: Names the captures of a folder, and their groups.
 _MANIFEST = "manifest.json"
 
 #: Hidden legs from this on (s) are to be found.

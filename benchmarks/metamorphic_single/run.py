@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import TextIO
 
 from benchmarks.metamorphic_single.captures import Source
 from benchmarks.metamorphic_single.case import draw_case, judge_case, unchanged
@@ -40,12 +41,17 @@ class Scored:
 
 
 def score(seed: str, sources: Sequence[Source], judgements: int, jobs: int, output: Path) -> list[Scored]:
-    """Every source as recorded, then cases from number 0 on until there are so many judgements of changed captures."""
+    """Every source as recorded, then cases from number 0 on until there are so many judgements of changed captures.
+
+    Where nothing of the sources as recorded can be judged, they are all there is.
+    """
     scored: list[Scored] = []
     with ProcessPoolExecutor(jobs) as pool, output.open("w") as file:
         for one in pool.map(_recorded, sources, chunksize=4):
             _keep(one, scored, file)
         done = 0
+        if not any(one.judgements for one in scored):
+            return scored
         for numbers in _batches(_BATCH * jobs):
             for one in pool.map(partial(_changed, seed, tuple(sources)), numbers, chunksize=2):
                 _keep(one, scored, file)
@@ -57,9 +63,9 @@ def score(seed: str, sources: Sequence[Source], judgements: int, jobs: int, outp
     return scored
 
 
-def _keep(one: Scored, scored: list[Scored], file: object) -> None:
+def _keep(one: Scored, scored: list[Scored], file: TextIO) -> None:
     scored.append(one)
-    print(one.line(), file=file)  # type: ignore[call-overload]
+    print(one.line(), file=file)
 
 
 def _batches(size: int) -> Iterator[range]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -117,6 +118,14 @@ def test_results_are_counted_beside_the_capture_as_recorded(tmp_path):
     assert [Scored.from_line(line).changes for line in lines] == [one.changes for one in scored]
     assert {one.source for one in scored if one.number < 0} == {source.name for source in BOTH}
     assert f"{len(with_recorded(scored))} judgements" in section(scored)
+
+
+def test_captures_of_which_nothing_is_judged_are_not_changed(tmp_path):
+    named = {"file": "a.pcap", "groups": []}
+    (tmp_path / "manifest.json").write_text(json.dumps({"captures": [named]}))
+    (tmp_path / "a.pcap").write_bytes((FOLDER / REGULAR.file).read_bytes())
+    (one,) = score("1", sources([tmp_path]), 20, 1, tmp_path / "results.jsonl")
+    assert (one.number, one.judgements) == (-1, ())
 
 
 def test_what_was_wrong_before_any_change_is_told_apart():
