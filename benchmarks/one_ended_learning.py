@@ -148,8 +148,7 @@ def _of_capture(path: Path, truth: dict[str, Any]) -> Iterator[Sample]:
         at_client = side is GroupSide.CLIENT
         columns = capture.connection_columns()
         where = places(columns, at_client=at_client, table=NetworkTable())
-        used = np.ones(len(where.member), np.bool_)
-        timing = exchange_timing(capture.exchanges(), where, used, at_client=at_client)
+        timing = exchange_timing(capture.exchanges(), where, at_client=at_client)
         yield from _by_group(side, where, timing, groups)
 
 

@@ -49,8 +49,8 @@ def _of_capture(path: Path, truths: list[GroupTruth]) -> Iterator[tuple[str, tup
     if not known or not capture.tcp_packet_count:
         return
     where = places(capture.connection_columns(), at_client=False, table=NetworkTable())
-    groups, used = len(where.network), np.ones(len(where.member), np.bool_)
-    timing = exchange_timing(capture.exchanges(), where, used, at_client=False)
+    groups = len(where.network)
+    timing = exchange_timing(capture.exchanges(), where, at_client=False)
     variation_s = timing.of_groups(timing.variation_s, where.member_group, groups)
     answered = np.bincount(where.member_group[timing.member], minlength=groups) > 0
     of_connection = where.member_group[where.member]

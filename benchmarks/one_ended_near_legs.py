@@ -55,8 +55,8 @@ def _count_capture(counts: _Counts, path: Path, truths: list[GroupTruth]) -> Non
         return
     vantage = vantage_columns([capture])
     where = places(vantage.columns, at_client=False, table=NetworkTable())
-    groups, used = len(where.network), np.ones(len(where.member), np.bool_)
-    timing = exchange_timing(vantage.exchanges, where, used, at_client=False)
+    groups = len(where.network)
+    timing = exchange_timing(vantage.exchanges, where, at_client=False)
     fast_s = quantiles(timing.excess_s, where.member_group[timing.member], groups, _FAST)
     words_s = first_words_s(vantage.exchanges, vantage.columns)
     variation_s = timing.of_groups(timing.variation_s, where.member_group, groups)

@@ -136,14 +136,17 @@ def _timed(capture: Capture, columns: Mapping[str, npt.NDArray[Any]], exchanges:
     """The exchanges; of a capture whose times are all one, were rounded to whole seconds, or count its frames, none
     times an answer."""
     times_ns = np.concatenate([exchanges.question_ns, exchanges.answered_ns])
-    step_ns = int(np.gcd.reduce(times_ns - times_ns[0])) if len(times_ns) else 0
+    step_ns = int(np.gcd.reduce(times_ns - times_ns[:1]))
     if 0 < step_ns < COARSEST_NS and not _counts_frames(capture, columns):
         return exchanges
     return replace(exchanges, repeated=np.ones(len(exchanges), np.bool_))
 
 
 def _counts_frames(capture: Capture, columns: Mapping[str, npt.NDArray[Any]]) -> bool:
-    """Whether the time of every connection's first and last packet is its frame's number by one step."""
+    """Whether the time of every connection's first and last packet is its frame's number by one step.
+
+    The first and the last packet of all refute that of most captures; frames of others take longer to look up.
+    """
     ends = [int(np.argmin(columns["first_time_ns"])), int(np.argmax(columns["last_time_ns"]))]
     frames, times_ns = _ends(capture, columns, ends)
     if (times_ns[1, 1] - times_ns[0, 0]) % max(frames[1, 1] - frames[0, 0], 1):

@@ -30,13 +30,13 @@ def by_group(values: Floats, group: Ints, groups: int) -> Floats:
     return summed
 
 
-def by_common_habit(habits: Floats, nats: Floats, group: Ints, groups: int) -> Floats:
-    """Sums over the members of each group, which have one of `habits` (log probabilities) in common.
+def by_common_habit(habit_nats: Floats, nats: Floats, group: Ints, groups: int) -> Floats:
+    """Sums over the members of each group, which have one habit in common.
 
-    `nats` are by habit (rows) and member.
+    `habit_nats` are the log probabilities of habits, `nats` by habit (rows) and member.
     """
     summed = np.stack([by_group(each, group, groups) for each in nats], axis=-1)
-    return sum_nats(summed + habits)
+    return sum_nats(summed + habit_nats)
 
 
 def legs_by_group(rows: Floats, group: Ints, groups: int) -> Floats:

@@ -10,7 +10,7 @@ path is no longer. Where there are no others, a box that answers handshakes and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -96,26 +96,36 @@ class _Habit(Struct, frozen=True):
     timed: Floats
     otherwise: float
 
+    def plain(self, beyond: _Beyond) -> Floats:
+        """Densities of acknowledgements without payload."""
+        density: Floats = self.alike * beyond.alike + beyond.timed @ self.timed + self.otherwise * beyond.allowed
+        return density
 
-_TIMER_HABITS = [
-    _Habit(_TIMED_ALIKE, _TIMED_DELAYED * each, 1 - _TIMED_ALIKE - _TIMED_DELAYED) for each in np.eye(len(_TIMED))
-]
+
+class _Habits(Struct, frozen=True):
+    """The habit of `any_one` host, and what habits the members of a group may have in `common`, with the `shares` of
+    these."""
+
+    any_one: _Habit
+    common: Sequence[_Habit]
+    shares: Floats
+
+
 _AT_ONCE = (_ALIKE - _TIMED.sum() * _TIMED_ALIKE) / (1 - _TIMED.sum())
 _TIMED_BY_ANY = _TIMED_DELAYED * _TIMED
+_OF_TIMERS = [
+    _Habit(_TIMED_ALIKE, _TIMED_DELAYED * timer, 1 - _TIMED_ALIKE - _TIMED_DELAYED) for timer in np.eye(len(_TIMED))
+]
+_OF_A_CLIENT = _Habit(_ALIKE, np.array([_DELAYED, 0.0, 0.0]), _OTHERWISE)
 
-#: By side the habit of any host, and shares of habits that the members of a group have in common, with these habits:
-#: clients have habits of their own.
+#: Habits by side of the capture; clients have habits of their own, and none in common.
 _HABITS = {
-    GroupSide.CLIENT: (
+    GroupSide.CLIENT: _Habits(
         _Habit(_ALIKE, _TIMED_BY_ANY, 1 - _ALIKE - _TIMED_BY_ANY.sum()),
+        [_Habit(_AT_ONCE, np.zeros(len(_TIMED)), 1 - _AT_ONCE), *_OF_TIMERS],
         np.append(1 - _TIMED.sum(), _TIMED),
-        [_Habit(_AT_ONCE, np.zeros(len(_TIMED)), 1 - _AT_ONCE), *_TIMER_HABITS],
     ),
-    GroupSide.SERVER: (
-        _Habit(_ALIKE, np.array([_DELAYED, 0.0, 0.0]), _OTHERWISE),
-        np.array([1.0]),
-        [_Habit(_ALIKE, np.array([_DELAYED, 0.0, 0.0]), _OTHERWISE)],
-    ),
+    GroupSide.SERVER: _Habits(_OF_A_CLIENT, [_OF_A_CLIENT], np.array([1.0])),
 }
 
 
@@ -123,13 +133,13 @@ class HandshakeNats(Struct, frozen=True):
     """Log-likelihoods by member; what is unknown says nothing (0).
 
     `as_fast`: of the least round trip of data, given the least handshake, where one host makes both, by its habit
-    (rows, as `habits` has their log probabilities); of hosts one by one the habit is `any_habit`. `same_sender` and
-    `other_sender`: of the shares of handshakes that show another sender than data do, by sign (rows). `found` is what
-    they rest on, `blur_s` by how much the same may differ.
+    (rows, whose log probabilities are `habit_nats`). `same_sender` and `other_sender`: of the shares of handshakes that
+    show another sender than data do, by sign (rows). `found` is what they rest on, `of_any_one` the habit of hosts one
+    by one, `blur_s` by how much the same may differ.
     """
 
-    any_habit: _Habit
-    habits: Floats
+    of_any_one: _Habit
+    habit_nats: Floats
     as_fast: Floats
     same_sender: Floats
     other_sender: Floats
@@ -145,7 +155,7 @@ class HandshakeNats(Struct, frozen=True):
             for data_s in (self.found.data_s, self.found.plain_s, self.found.undelayed_s)
         ]
         nats: Floats = np.log(np.exp(np.minimum(np.nan_to_num(beyond_s[0]), 0.0) / blur_s) + _NEVER)
-        for data_s, one_host in zip(beyond_s[1:], (_plain(self.any_habit), _prompt), strict=True):
+        for data_s, one_host in zip(beyond_s[1:], (self.of_any_one.plain, _prompt), strict=True):
             known = np.flatnonzero(~np.isnan(data_s[:, 0]))
             nats[known] = np.log(one_host(_Beyond.of(data_s[known], blur_s[known])) + _NEVER)
         return nats
@@ -158,16 +168,16 @@ def handshake_nats(
     its round trips vary, `moved_share` the share of its handshakes whose hop limit or shut window shows another sender,
     `lagging_share` of those whose timestamps do."""
     blur_s = _LEAST_S + np.nan_to_num(variation_s)
-    any_habit, shares, habits = _HABITS[side]
-    as_fast = np.zeros((len(habits), len(blur_s)))
-    for row, habit in zip(as_fast, habits, strict=True):
-        for data_s, one_host in ((found.plain_s, _plain(habit)), (found.undelayed_s, _prompt)):
+    habits = _HABITS[side]
+    as_fast = np.zeros((len(habits.common), len(blur_s)))
+    for row, habit in zip(as_fast, habits.common, strict=True):
+        for data_s, one_host in ((found.plain_s, habit.plain), (found.undelayed_s, _prompt)):
             known = np.flatnonzero(~np.isnan(data_s - found.handshake_s))
             row[known] = np.log(one_host(_Beyond.of((data_s - found.handshake_s)[known], blur_s[known])) + _NEVER)
     signs = (moved_share, _SHOWN_IF_ANSWERED[side]), (lagging_share, _LAGS_IF_ANSWERED)
     same = np.stack([_of_sign(share, _SHOWN_BY_HOSTS) for share, _ in signs])
     other = np.stack([_of_sign(share, if_answered) for share, if_answered in signs])
-    return HandshakeNats(any_habit, np.log(shares), as_fast, same, other, found, blur_s)
+    return HandshakeNats(habits.any_one, np.log(habits.shares), as_fast, same, other, found, blur_s)
 
 
 class _Beyond(Struct, frozen=True):
@@ -198,14 +208,6 @@ def _below(away_s: Floats, blur_s: Floats) -> Floats:
 
 def _prompt(beyond: _Beyond) -> Floats:
     return (1 - _PROMPT_LATER) * beyond.alike + _PROMPT_LATER * beyond.allowed
-
-
-def _plain(habit: _Habit) -> Callable[[_Beyond], Floats]:
-    def density(beyond: _Beyond) -> Floats:
-        either: Floats = habit.alike * beyond.alike + beyond.timed @ habit.timed + habit.otherwise * beyond.allowed
-        return either
-
-    return density
 
 
 def _of_sign(share: Floats, shown: float) -> Floats:

@@ -99,14 +99,12 @@ class ExchangeTiming(Struct, frozen=True, dict=True):
         return quantiles(values, member_group, groups, 0.5)
 
 
-def exchange_timing(
-    exchanges: Exchanges, places: Places, used: npt.NDArray[np.bool_], *, at_client: bool
-) -> ExchangeTiming:
-    """The exchanges of one side with their excess; `used` says of each connection whether it is judged there."""
+def exchange_timing(exchanges: Exchanges, places: Places, *, at_client: bool) -> ExchangeTiming:
+    """The exchanges of one side with their excess."""
     asked = (Direction.UP if at_client else Direction.DOWN).value
     round_trips = exchanges.round_trips
     trips = np.flatnonzero(round_trips.asked == asked)
-    connections, members = len(places.member), len(places.member_group)
+    member, connections, members = places.member, len(places.member), len(places.member_group)
     data_s, plain_s, plain_60_s, prompt_s, prompt_60_s, handshake_s = (
         _by_connection(times_ns, round_trips.connection, trips, connections)
         for times_ns in (
@@ -114,12 +112,10 @@ def exchange_timing(
             round_trips.prompt_60_ns, round_trips.handshake_ns,
         )
     )  # fmt: skip
-    member = np.where(used, places.member, -1)
     rows = np.flatnonzero(
         (exchanges.asked == asked)
         & (_CLASS_CODES[exchanges.kind] != _NOT_CAUSAL)
         & (exchanges.strict | (exchanges.kind != ExchangeKind.GREETING))
-        & used[exchanges.connection]
         & ~exchanges.repeated
         & ~exchanges.crossed
     )
@@ -129,7 +125,7 @@ def exchange_timing(
     believed_s = [np.where(is_untimed, np.nan, each) for each in (data_s, apart_s)]
     base_s = np.where(is_untimed, np.nan, _base_s(believed_s[0], believed_s[1], member, members))
     rows = rows[~np.isnan(base_s[exchanges.connection[rows]])]
-    rows = rows[np.argsort(places.member[exchanges.connection[rows]], kind="stable")]
+    rows = rows[np.argsort(member[exchanges.connection[rows]], kind="stable")]
     connection = exchanges.connection[rows].astype(np.int64)
     took_s = (exchanges.answered_ns[rows] - exchanges.question_ns[rows]) / 1e9
     least_s = np.fmin(data_s, handshake_s)
@@ -146,7 +142,7 @@ def exchange_timing(
     return ExchangeTiming(
         row=rows,
         connection=connection,
-        member=places.member[connection],
+        member=member[connection],
         kind=kind + OPENING * opening,
         excess_s=np.maximum(took_s - base_s[connection], 0.0),
         weight=connection_weights(connection),
@@ -171,7 +167,7 @@ def _base_s(data_s: Floats, apart_s: Floats, member: Ints, members: int) -> Floa
     in_time = ~(data_s < apart_s - _HELD_UP_S)
     own_s = np.where(in_time, apart_s, np.nan)
     others_s = quantiles(apart_s, member, members, 0.0)[member]
-    usable = (member >= 0) & ~(data_s < others_s - _HELD_UP_S)
+    usable = ~(data_s < others_s - _HELD_UP_S)
     base_s = np.where(np.isnan(own_s), np.where(usable, others_s, np.nan), own_s)
     # An answer that came sooner by less tells the same: the sooner of both is nearer to what the path takes.
     return np.where(np.isnan(base_s), base_s, np.fmin(base_s, data_s))

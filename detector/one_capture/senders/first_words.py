@@ -52,10 +52,11 @@ def first_words_s(exchanges: Exchanges, columns: Mapping[str, npt.NDArray[Any]])
     """By connection, what the client's first words took after its handshake (s); NaN where the server spoke first, they
     or the handshake were not seen, or sent again, or where the clock is too coarse to tell."""
     connections = len(columns["first_time_ns"])
-    unknown = np.full(connections, np.nan)
+    words_s = np.full(connections, np.nan)
+    # By the times themselves: of a few exchanges the differences may have any step in common.
     times_ns = np.concatenate([exchanges.question_ns, exchanges.answered_ns])
     if not len(times_ns) or int(np.gcd.reduce(times_ns)) > _COARSEST_NS:
-        return unknown
+        return words_s
     up = exchanges.asked == Direction.UP.value
     rows = np.flatnonzero(up & exchanges.first & ~exchanges.repeated)
     said_ns = exchanges.question_ns[rows] - np.maximum(exchanges.question_span_ns[rows], 0)
@@ -65,8 +66,8 @@ def first_words_s(exchanges: Exchanges, columns: Mapping[str, npt.NDArray[Any]])
     handshake_ns = columns["handshake_syn_ack_ns"][of], columns["handshake_ack_ns"][of]
     taken_ns = said_ns - columns["first_time_ns"][of] - handshake_ns[0] - handshake_ns[1]
     is_known = (handshake_ns[0] >= 0) & (handshake_ns[1] >= 0) & (said_ns < server_ns[of]) & (taken_ns >= 0)
-    unknown[of[is_known]] = taken_ns[is_known] / 1e9
-    return unknown
+    words_s[of[is_known]] = taken_ns[is_known] / 1e9
+    return words_s
 
 
 def words_class(words_s: Floats, group: Ints, variation_s: Floats) -> tuple[Ints, Ints, Ints]:

@@ -11,9 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from detector.one_capture import side_judgement
 from detector.one_capture.hypotheses import member_nats as of_members
-from detector.one_capture.hypotheses import posteriors
+from detector.one_capture.hypotheses import posteriors, side_evidence
 from detector.one_capture.hypotheses.cached_answers import answer_at_once_and_late
 from detector.one_capture.hypotheses.member_nats import Paths, member_nats
 from detector.one_capture.hypotheses.posteriors import Posterior, Seen, posterior
@@ -247,8 +246,8 @@ def test_legs_of_any_nature_are_found_and_a_steady_one_is_located_better(at_clie
 @given(st.lists(st.integers(0, 6000), max_size=12))
 def test_members_are_weighed_some_thousands_at_a_time_and_each_group_whole(sizes: list[int]) -> None:
     group = np.repeat(np.arange(len(sizes)), sizes)
-    ranges = list(side_judgement._together(group, len(sizes)))
+    ranges = list(side_evidence._together(group, len(sizes)))
     assert [first for first, _ in ranges] == [0, *(last for _, last in ranges)][: len(ranges)]
     assert not sizes or ranges[-1][1] == len(sizes)
     for first, last in ranges:
-        assert last == first + 1 or sum(sizes[first:last]) <= side_judgement._MEMBERS_TOGETHER
+        assert last == first + 1 or sum(sizes[first:last]) <= side_evidence._MEMBERS_TOGETHER

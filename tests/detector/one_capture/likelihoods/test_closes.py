@@ -25,7 +25,7 @@ LATE = tuple((ExchangeKind.COMMAND, 30.0 + place / 2) for place in range(8))
 
 def timed(made: VantageColumns) -> Closes:
     where = places(made.columns, at_client=False, table=NetworkTable())
-    timing = exchange_timing(made.exchanges, where, np.ones(len(made.capture), np.bool_), at_client=False)
+    timing = exchange_timing(made.exchanges, where, at_client=False)
     return closes(made.columns, where, timing)
 
 

@@ -58,7 +58,7 @@ def placed(hosts: list[int], at_client: bool) -> Places:
 def judged(asked, up, down, hosts: list[int], *, at_client: bool) -> tuple[ExchangeTiming, Places]:
     where = placed(hosts, at_client)
     found = exchanges(asked, up, down, connections=len(hosts))
-    return exchange_timing(found, where, np.ones(len(hosts), np.bool_), at_client=at_client), where
+    return exchange_timing(found, where, at_client=at_client), where
 
 
 def same(found: float, wanted: float | None) -> bool:
@@ -151,14 +151,6 @@ def test_a_greeting_that_nobody_has_to_wait_for_says_nothing(strict: bool, wante
     asked = [Asked(0, 30.0, 10.0, ExchangeKind.GREETING, Direction.DOWN, strict=strict)]
     found, _ = judged(asked, [], [Trips(least_ms=10.0)], [0], at_client=False)
     assert found.row.tolist() == wanted
-
-
-def test_connections_that_are_not_judged_are_left_out() -> None:
-    where = placed([0, 1], True)
-    found = exchanges([Asked(0, 30.0, 20.0), Asked(1, 30.0, 20.0)], [Trips(least_ms=20.0)] * 2, connections=2)
-    timing = exchange_timing(found, where, np.asarray([False, True]), at_client=True)
-    assert timing.connection.tolist() == [1]
-    assert np.isnan(timing.near_s[where.member[0]])
 
 
 @pytest.mark.parametrize(

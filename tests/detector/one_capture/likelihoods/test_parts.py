@@ -127,7 +127,7 @@ def behind(found: HandshakeNats) -> Floats:
 
 def of_one_host(found: HandshakeNats) -> float:
     """Where one host makes the handshake and acknowledges the data."""
-    return float(by_common_habit(found.habits, found.as_fast, np.zeros(1, np.int64), 1)[0])
+    return float(by_common_habit(found.habit_nats, found.as_fast, np.zeros(1, np.int64), 1)[0])
 
 
 def nearer_nats(found: HandshakeNats) -> float:
@@ -165,7 +165,7 @@ def of_members(beyond_ms: list[float], varies_ms: float = 0.5, side: GroupSide =
 def one_habit(beyond_ms: list[float], varies_ms: float = 0.5, side: GroupSide = GroupSide.CLIENT) -> float:
     """What they say where one sender acknowledges for all."""
     count, found = len(beyond_ms), of_members(beyond_ms, varies_ms, side)
-    return float(by_common_habit(found.habits, found.as_fast, np.zeros(count, np.int64), 1)[0])
+    return float(by_common_habit(found.habit_nats, found.as_fast, np.zeros(count, np.int64), 1)[0])
 
 
 @given(st.lists(st.floats(-1.0, 300.0), min_size=1, max_size=6), st.sampled_from(SIDES))

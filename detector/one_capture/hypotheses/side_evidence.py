@@ -1,0 +1,211 @@
+"""What one side of a capture shows of its members, weighed to posteriors of groups and of connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from detector.one_capture.hypotheses.beside_exchanges import Beside
+from detector.one_capture.hypotheses.cached_answers import CacheNats, cache_nats
+from detector.one_capture.hypotheses.member_nats import MemberNats, Paths, joined_members, member_nats
+from detector.one_capture.hypotheses.moments import AnswerPairs, MomentNats, moment_nats
+from detector.one_capture.hypotheses.posteriors import Posterior, Seen, joined, posterior
+from detector.one_capture.hypotheses.regular_looks import Clients, LooksNats
+from detector.one_capture.hypotheses.splits import Groups
+from detector.one_capture.hypotheses.sums import by_common_habit, by_group
+from detector.one_capture.likelihoods.answered_handshakes import HandshakeNats
+from detector.one_capture.likelihoods.closes import Closes, no_closes
+from detector.one_capture.likelihoods.equal_members import equal_members
+from detector.one_capture.likelihoods.exchange_nats import exchange_nats
+from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
+from detector.one_capture.likelihoods.priors import Priors
+from detector.one_capture.likelihoods.reference_nats import ReferenceNats
+from detector.one_capture.likelihoods.timing_tables import Floats, TimingTables, excess_bin
+from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
+from detector.one_capture.members import Ints, codes, numbered
+
+#: Groups that are split more probably than this are asked whether their clients look for work at regular times.
+_SUSPECT = 0.5
+
+#: Members that are weighed at once: some ten kilobytes each.
+_MEMBERS_TOGETHER = 4096
+
+
+class Units(Struct, frozen=True):
+    """What the exchanges of units say, kept once for all that say the same."""
+
+    kinds: MemberNats
+    kind: Ints
+    moments: MomentNats | None = None  # by unit, see `MemberNats.with_moments`
+    looks: LooksNats | None = None  # by unit, see `MemberNats.with_looks`
+
+    def of(self, units: slice, priors: Priors) -> MemberNats:
+        """Those of some units."""
+        own = self.kinds.of(self.kind[units])
+        if self.moments is not None:
+            own = own.with_moments(self.moments.of(units))
+        return own if self.looks is None else own.with_looks(self.looks.of(units), priors)
+
+    def at(self, units: Ints, looks: LooksNats) -> Units:
+        """Some units, with what their clients' looks say."""
+        return Units(self.kinds, self.kind[units], None if self.moments is None else self.moments.of(units), looks)
+
+
+class SideEvidence(Struct, frozen=True):
+    """What a side shows of its members, to be weighed by group or by connection.
+
+    What is weighed is a *unit*: a member, a group as if it were one member, or a connection.
+    """
+
+    tables: TimingTables
+    timing: ExchangeTiming
+    closes: Closes
+    variation: Ints  # class of the round trips of each member's group
+    reference: ReferenceNats
+    handshakes: HandshakeNats
+    waiting: WaitingNats
+    moments: AnswerPairs | None  # of clients' answers; None of servers', as what follows
+    clients: Clients | None
+    priors: Priors
+
+    def weighed(self, group: Ints, groups: int, beside: Beside) -> Posterior:
+        """The posterior of groups; `group` is that of each member, ascending, `beside` what else is seen of each."""
+        unit, closing, member = self.timing.member, self.closes.member, np.arange(len(group))
+        units = self._in_moments(self._units(unit, self.variation, self.closes, closing), unit)
+        alike = units
+        if groups < len(group):
+            variation = self.variation[np.searchsorted(group, np.arange(groups))]
+            alike = self._units(group[unit], variation, self.closes, group[closing])
+            alike = self._in_moments(alike, group[unit])
+        cached = None
+        if self.priors.caches:
+            paths = _paths(self.tables, self.variation)
+            cached = cache_nats(self.tables, self.timing, unit, self.timing.variation_s, self.variation, paths)
+        found = self._posterior(units, alike, member, group, groups, beside, cached)
+        return found if self.clients is None else self._given_looks(self.clients, found, units, alike, group, beside)
+
+    def _given_looks(
+        self, clients: Clients, found: Posterior, units: Units, alike: Units, group: Ints, beside: Beside
+    ) -> Posterior:
+        """The posterior `found` of groups of members, given of those that seem split whether their clients look for
+        work at regular times."""
+        (suspects,) = np.nonzero(found.split > _SUSPECT)
+        (members,) = np.nonzero(np.isin(group, suspects))
+        if not len(members):
+            return found
+        of_suspect = np.searchsorted(suspects, group[members])
+        nats = clients.looks(members, of_suspect)
+        each = units.at(members, LooksNats.of_gaps(nats))
+        together = each
+        if len(suspects) < len(members):
+            together = alike.at(suspects, LooksNats.of_gaps(by_group(nats, of_suspect, len(suspects))))
+        given = self._posterior(each, together, members, of_suspect, len(suspects), beside.of(suspects))
+        return found.replaced(given, suspects, members)
+
+    def weighed_alone(self, member: Ints) -> tuple[Posterior, Ints]:
+        """The posterior of connections each by itself, once for all of a member that show the same, and which is that
+        of each connection; `member` is that of each. One close of one connection tells little, and is left out."""
+        closes = no_closes()
+        units = self._units(self.timing.connection, self.variation[member], closes, closes.member)
+        kind, first = numbered([units.kind, member])
+        once, alone, nothing = Units(units.kinds, units.kind[first]), np.arange(len(first)), np.zeros(len(first))
+        return self._posterior(once, once, member[first], alone, len(first), Beside(nothing, nothing, nothing)), kind
+
+    def _posterior(
+        self,
+        units: Units,
+        alike: Units,
+        member: Ints,
+        group: Ints,
+        groups: int,
+        beside: Beside,
+        cached: CacheNats | None = None,
+    ) -> Posterior:
+        """The posterior of groups by what their units, and they as if each were one unit, show."""
+        parts = []
+        for begin, end in _together(group, groups):
+            inside = slice(*np.searchsorted(group, [begin, end]))
+            of_part, count = group[inside] - begin, end - begin
+            seen = self._seen(member[inside], of_part, count, beside.of(slice(begin, end)))
+            members, alone = units.of(inside, self.priors), alike.of(slice(begin, end), self.priors)
+            here = Groups(members, alone, self.reference.of(member[inside]), of_part, count, self.priors)
+            hits = None if cached is None else cached.of(inside)
+            behind = self.handshakes.behind(member[inside])
+            parts.append(posterior(here, seen, self.waiting.of(member[inside]), behind, hits))
+        return joined(parts)
+
+    def _in_moments(self, units: Units, unit: Ints) -> Units:
+        """What they say with what their answers of one moment do."""
+        if self.moments is None:
+            return units
+        return replace(units, moments=moment_nats(self.moments, unit, len(units.kind)))
+
+    def _units(self, unit: Ints, variation: Ints, closes: Closes, close_unit: Ints) -> Units:
+        """What the exchanges and `closes` of each unit say; `unit` is that of each exchange, `close_unit` that of each
+        close, `variation` the class of each unit."""
+        tables, timing = self.tables, self.timing
+        unit = np.concatenate([unit, close_unit])
+        kind = np.concatenate([timing.kind, closes.kind])
+        weight = np.concatenate([timing.weight, closes.weight])
+        excess_s = np.concatenate([timing.excess_s, closes.excess_s])
+        bins = np.concatenate([timing.bins, excess_bin(closes.excess_s)])
+        equal = equal_members(unit, codes([kind, bins, weight]), variation)
+        is_first = np.zeros(len(variation), np.bool_)
+        is_first[equal.first] = True
+        order = np.flatnonzero(is_first[unit])
+        order = order[np.argsort(equal.kind[unit[order]], kind="stable")]
+        of_kind = equal.kind[unit[order]]
+        found = []
+        for start in range(0, max(len(equal.first), 1), _MEMBERS_TOGETHER):
+            stop = min(start + _MEMBERS_TOGETHER, len(equal.first))
+            inside = slice(*np.searchsorted(of_kind, [start, stop]))
+            rows, classes = order[inside], variation[equal.first[start:stop]]
+            of_unit = of_kind[inside] - start
+            nats = exchange_nats(
+                tables, of_unit, kind[rows], classes[of_unit], excess_s[rows], weight[rows], stop - start
+            )
+            found.append(member_nats(nats, self.priors, _paths(tables, classes)))
+        return Units(joined_members(found), equal.kind)
+
+    def _seen(self, member: Ints, group: Ints, groups: int, beside: Beside) -> Seen:
+        """What is seen of groups beside their exchanges: `beside`, and what their members' handshakes say."""
+        of = self.handshakes
+        as_fast = by_common_habit(of.habit_nats, of.as_fast[:, member], group, groups)
+        same, other = (_of_one_box(each[:, member], group, groups) for each in (of.same_sender, of.other_sender))
+        end, split = beside.end, beside.split
+        either = np.maximum(end, split)
+        return Seen(
+            end=end + as_fast + same,
+            split=split + as_fast + same,
+            holding=either + same,
+            handshakes_answered=either + other,
+            connects_first=beside.waits + as_fast + same,
+        )
+
+
+def _paths(tables: TimingTables, classes: Ints) -> Paths:
+    """What is known beforehand of paths of these classes of variation."""
+    return Paths(tables.nature_nats[classes], tables.end_nature_nats[classes], tables.shift_nats[classes])
+
+
+def _together(group: Ints, groups: int) -> Iterator[tuple[int, int]]:
+    """Ranges of groups that are weighed at once: their members, or one group that is larger."""
+    first = 0
+    while first < groups:
+        begin = int(np.searchsorted(group, first))
+        last = groups
+        if begin + _MEMBERS_TOGETHER < len(group):
+            last = max(int(group[begin + _MEMBERS_TOGETHER]), first + 1)
+        yield first, last
+        first = last
+
+
+def _of_one_box(signs: Floats, group: Ints, groups: int) -> Floats:
+    """Log-likelihoods by group of what its members show of who answers handshakes, by sign (rows) and member: one box
+    answers for all, so that each sign counts once."""
+    shown = [(by_group(each, group, groups), by_group((each != 0).astype(np.float64), group, groups)) for each in signs]
+    once: Floats = np.sum([nats / np.maximum(members, 1) for nats, members in shown], axis=0)
+    return once
