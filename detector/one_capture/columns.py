@@ -29,7 +29,7 @@ _FEWEST_COUNTED = 16
 _NAMES = (
     "client_address", "client_port", "server_address", "server_port", "packets", "first_time_ns", "last_time_ns",
     "handshake_syn_ack_ns", "handshake_ack_ns", "up_last_data_time_ns", "up_fin_time_ns", "down_last_data_time_ns",
-    "down_fin_time_ns", "down_retransmitted_packets",
+    "down_fin_time_ns", "down_reset_time_ns", "down_retransmitted_packets",
     *(
         f"{way}_{name}"
         for way in ("up", "down")

@@ -65,14 +65,15 @@ def closes(columns: Mapping[str, npt.NDArray[Any]], places: Places, timing: Exch
 
 def last_round_trips_s(columns: Mapping[str, npt.NDArray[Any]]) -> Floats:
     """By connection, the time from the server's FIN to the connection's last packet, its acknowledgement, where the
-    client had closed before (s); NaN elsewhere, and where the server sent anything again.
+    client had closed before (s); NaN elsewhere, and where the server sent anything again, or a reset.
 
     Nothing holds it back: a client that waits for the other FIN acknowledges it at once (RFC 9293, section 3.10.7.4;
     the kernel does so even where it delays what it acknowledges of data).
     """
     fin_ns, server_fin_ns = columns["up_fin_time_ns"], columns["down_fin_time_ns"]
     taken_ns = columns["last_time_ns"] - server_fin_ns
-    is_last = (fin_ns >= 0) & (server_fin_ns >= fin_ns) & (taken_ns > 0) & (columns["down_retransmitted_packets"] == 0)
+    is_last = (fin_ns >= 0) & (server_fin_ns >= fin_ns) & (taken_ns > 0)
+    is_last &= (columns["down_retransmitted_packets"] == 0) & (columns["down_reset_time_ns"] < 0)
     return np.where(is_last, taken_ns / 1e9, np.nan)
 
 

@@ -121,6 +121,7 @@ def _columns(talks: Sequence[Talk], *, at_client: bool) -> dict[str, npt.NDArray
         "up_fin_time_ns": np.asarray(fin_ns, np.int64),
         "down_last_data_time_ns": np.full(len(talks), _LAST_NS),
         "down_fin_time_ns": np.full(len(talks), -1),
+        "down_reset_time_ns": np.full(len(talks), -1),
         "down_retransmitted_packets": np.zeros(len(talks), np.int64),
         "handshake_syn_ack_ns": to_far if at_client else to_near,
         "handshake_ack_ns": to_near if at_client else to_far,

@@ -121,11 +121,12 @@ def test_servers_are_not_judged_by_when_they_close() -> None:
 
 def test_the_end_of_a_connection_times_the_near_leg_where_the_client_closed_before() -> None:
     """A delayed acknowledgement makes no difference to it; nothing is known where the server closed first, its FIN was
-    the last packet, or anything was sent again."""
+    the last packet, anything was sent again, or a reset of the server is the last packet."""
     columns = {
-        "up_fin_time_ns": np.array([10, 30, 10, 10, -1]) * 1_000_000,
-        "down_fin_time_ns": np.array([20, 20, 20, 20, 20]) * 1_000_000,
-        "last_time_ns": np.array([45, 45, 20, 45, 45]) * 1_000_000,
-        "down_retransmitted_packets": np.array([0, 0, 0, 1, 0]),
+        "up_fin_time_ns": np.array([10, 30, 10, 10, -1, 10]) * 1_000_000,
+        "down_fin_time_ns": np.array([20] * 6) * 1_000_000,
+        "last_time_ns": np.array([45, 45, 20, 45, 45, 21]) * 1_000_000,
+        "down_retransmitted_packets": np.array([0, 0, 0, 1, 0, 0]),
+        "down_reset_time_ns": np.array([-1, -1, -1, -1, -1, 21]) * 1_000_000,
     }
-    np.testing.assert_array_equal(last_round_trips_s(columns), [0.025, np.nan, np.nan, np.nan, np.nan])
+    np.testing.assert_array_equal(last_round_trips_s(columns), [0.025, *[np.nan] * 5])
