@@ -30,8 +30,9 @@ from detector.one_capture.members import Ints
 #: Natures of legs between a balancer or front end and what stands behind it, which are wires: so many of the steadiest.
 _WIRED = 2
 
-#: The rows of parts of members that are late in all answers, and of those behind their site's front.
-_LATE, _SITE = 2, 3
+#: The rows of parts: members that answer at once, those that are late where an application answers, or in all answers,
+#: and those behind their site's front.
+PROMPT, LATE_APPLICATION, LATE, SITE = range(4)
 
 #: Where a balancer connects first each handshake waits for what it balances, so that few have that further away than
 #: 5,000 km of fibre and back (s): legs beyond are a twentieth as probable as others. Which is assumed.
@@ -105,8 +106,8 @@ class MemberNats(Struct, frozen=True):
     def with_late_sometimes(self, known: npt.NDArray[np.bool_], sometimes: Floats, priors: Priors) -> MemberNats:
         """With applications that are late as often always as `sometimes` (log-likelihoods), where that is `known`."""
         parts = self.parts.copy()
-        late = np.logaddexp(parts[1] - np.log(2.0), log(priors.late_application / 2) + sometimes)
-        parts[1] = np.where(known, late, parts[1])
+        late = np.logaddexp(parts[LATE_APPLICATION] - np.log(2.0), log(priors.late_application / 2) + sometimes)
+        parts[LATE_APPLICATION] = np.where(known, late, parts[LATE_APPLICATION])
         return replace(self, parts=parts, unsteady=_given_late(parts, priors))
 
     def with_moments(self, nats: MomentNats) -> MemberNats:
@@ -125,7 +126,7 @@ class MemberNats(Struct, frozen=True):
             steady + nats.steady,
         ])  # fmt: skip
         parts, behind = self.parts.copy(), np.logaddexp(0.0, looking)
-        parts[_LATE] = np.logaddexp(*late)
+        parts[LATE] = np.logaddexp(*late)
         return replace(
             self,
             parts=parts,
@@ -143,7 +144,7 @@ class MemberNats(Struct, frozen=True):
         parts = self.parts.copy()
         waits = log(priors.balancer * priors.connects_first) + any_leg(self.legs + waiting.legs + _WAITING_FRONT_NATS)
         waits = np.where(waiting.known, waits, -np.inf)
-        parts[_SITE] = np.logaddexp(parts[_SITE], waits)
+        parts[SITE] = np.logaddexp(parts[SITE], waits)
         return replace(self, parts=parts, wired_site=np.logaddexp(self.wired_site, waits))
 
 

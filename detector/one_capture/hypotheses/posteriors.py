@@ -27,7 +27,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.cached_answers import CacheNats
-from detector.one_capture.hypotheses.member_nats import ENDS_TLS, MemberNats
+from detector.one_capture.hypotheses.member_nats import ENDS_TLS, LATE, LATE_APPLICATION, PROMPT, SITE, MemberNats
 from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import by_group, log, sum_nats
 from detector.one_capture.likelihoods.priors import Priors
@@ -51,6 +51,8 @@ _DEVICES_SHARE = 0.9
 #: only the handshake comes from the split point, as where something answers handshakes for others.
 HOLDS_ACKS = 0.005
 
+#: Hypotheses of a split in the network but for that of one whose acknowledgements are held back.
+_SPLITS = ("split", "connects first", "cache", "unsteady", "split and devices")
 
 #: Fields of a posterior that have a row for each member.
 _BY_MEMBER = ("leg_nats", "member_site", "member_wired_site")
@@ -115,65 +117,87 @@ def posterior(
         )
     if groups.priors.connects_first:
         groups = replace(groups, members=groups.members.with_waiting_fronts(waiting, groups.priors))
-    members, alike, priors, reference = groups.members, groups.alike, groups.priors, groups.reference
-    parts, without = members.parts, reference.nats[:, 0]
+    members, parts, without = groups.members, groups.members.parts, groups.reference.nats[:, 0]
+    member_end = groups.end
+    every_end = by_group(member_end, groups.group, groups.count)
+    crossing, ends_tls = log(1 - ENDS_TLS) + groups.crossing(), log(ENDS_TLS) + groups.behind_tls()
+    split = np.logaddexp(crossing, ends_tls)
+    passed = groups.behind_answered(answered)
+    nats = _nats(groups, seen, _OfExchanges(every_end, split, groups.waiting(waiting), groups.cached(cached), passed))
+    every = np.stack([*nats.values()])
+    share = dict(zip(nats, np.exp(every - sum_nats(every.T)), strict=True))
+    all_late, all_site = (
+        np.exp(by_group(parts[row] + without, groups.group, groups.count) - every_end) for row in (LATE, SITE)
+    )
+    legs, behind_tls = groups.legs, groups.legs_behind_tls
+    return Posterior(
+        split=np.sum([share[name] for name in _SPLITS], axis=0),
+        end=share["each by itself"] * np.maximum(1.0 - all_late - all_site, 0.0) + share["alike"],
+        late=share["each by itself"] * all_late + share["busy"] + share["devices"],
+        fleet=share["alike, applications late"] + share["fleet"],
+        handshakes_answered=share["handshakes answered"],
+        holding=share["holding"],
+        site=share["each by itself"] * all_site,
+        leg_nats=np.logaddexp(
+            legs + (crossing - split)[groups.group, None] - sum_nats(legs)[:, None],
+            behind_tls + (ends_tls - split)[groups.group, None] - sum_nats(behind_tls)[:, None],
+        ),
+        member_site=np.exp(parts[SITE] + without - member_end),
+        member_wired_site=np.exp(members.wired_site + without - member_end),
+    )
+
+
+class _OfExchanges(Struct, frozen=True):
+    """Log-likelihoods of groups' exchanges: end to end, behind a split, behind one that connects before it answers,
+    behind a cache, and behind something that answers handshakes alone."""
+
+    end: Floats
+    split: Floats
+    connects_first: Floats
+    cached: Floats
+    answered: Floats
+
+
+def _nats(groups: Groups, seen: Seen, of: _OfExchanges) -> dict[str, Floats]:
+    """Log-likelihoods of groups by hypothesis, priors included."""
+    members, alike, priors = groups.members, groups.alike, groups.priors
+    without = groups.reference.nats[:, 0]
 
     def summed(by_member: Floats) -> Floats:
         return by_group(by_member, groups.group, groups.count)
 
-    member_end, no_leg = groups.end, summed(without)
-    every_end = summed(member_end)
-    crossing, ends_tls = log(1 - ENDS_TLS) + groups.crossing(), log(ENDS_TLS) + groups.behind_tls()
-    split = np.logaddexp(crossing, ends_tls)
-    fleet = alike.parts[2] - log(priors.late) + no_leg if priors.late else np.full(groups.count, -np.inf)
-    devices = summed(_devices(members, priors) + without) if priors.devices else np.full(groups.count, -np.inf)
-    passed = groups.behind_answered(answered)
+    no_leg, impossible = summed(without), np.full(groups.count, -np.inf)
+    fleet = alike.parts[LATE] - log(priors.late) + no_leg if priors.late else impossible
+    devices = summed(_devices(members, priors) + without) if priors.devices else impossible
     whole = log(1.0 - priors.split)
     # What one member does, is no habit of many.
     together = np.where(summed(members.answers.astype(np.float64)) > 1, 1.0, _NEVER)
     plain = np.log(1.0 - together * (priors.fleet + priors.busy + priors.devices) - priors.handshakes_answered)
     ordinary = 1 - HOLDS_ACKS - priors.connects_first - priors.caches - priors.unsteady
-    logs = np.stack([
-        log(priors.split * ordinary) + split + seen.split,
-        log(priors.split * priors.connects_first) + groups.waiting(waiting) + seen.connects_first,
-        log(priors.split * priors.caches) + groups.cached(cached) + seen.split,
-        log(priors.split * priors.unsteady) + groups.unsteady() + seen.split,
-        log(priors.split) + np.log(together) + log(priors.devices) + devices + seen.split,
-        log(priors.split * HOLDS_ACKS) + passed + seen.holding,
-        whole + log(priors.handshakes_answered) + passed + seen.handshakes_answered,
-        whole + plain + np.log(1 - _ALIKE * together) + every_end + seen.end,
-        whole + plain + np.log(_ALIKE * together) + alike.parts[0] + no_leg + seen.end,
-        whole + plain + np.log(_ALIKE * together) + alike.parts[1] + no_leg + seen.end,
-        whole + np.log(together) + log(priors.fleet) + fleet + seen.end,
-        whole + np.log(together) + log(priors.busy) + summed(_busy(parts, priors) + without) + seen.end,
-        whole + np.log(together) + log(priors.devices) + devices + seen.end,
-    ])  # fmt: skip
-    shares = np.exp(logs - sum_nats(logs.T))
-    all_late = np.exp(summed(parts[2] + without) - every_end)
-    all_site = np.exp(summed(parts[3] + without) - every_end)
-    legs, behind_tls = groups.legs, groups.legs_behind_tls
-    return Posterior(
-        split=shares[:5].sum(axis=0),
-        end=shares[7] * np.maximum(1.0 - all_late - all_site, 0.0) + shares[8],
-        late=shares[7] * all_late + shares[11] + shares[12],
-        fleet=shares[9] + shares[10],
-        handshakes_answered=shares[6],
-        holding=shares[5],
-        site=shares[7] * all_site,
-        leg_nats=np.logaddexp(
-            legs + (crossing - split)[groups.group, None] - sum_nats(legs)[:, None],
-            behind_tls + (ends_tls - split)[groups.group, None] - sum_nats(behind_tls)[:, None],
-        ),
-        member_site=np.exp(parts[3] + without - member_end),
-        member_wired_site=np.exp(members.wired_site + without - member_end),
-    )
+    are_alike = whole + plain + np.log(_ALIKE * together)
+    busy = summed(_busy(members.parts, priors) + without)
+    return {
+        "split": log(priors.split * ordinary) + of.split + seen.split,
+        "connects first": log(priors.split * priors.connects_first) + of.connects_first + seen.connects_first,
+        "cache": log(priors.split * priors.caches) + of.cached + seen.split,
+        "unsteady": log(priors.split * priors.unsteady) + groups.unsteady() + seen.split,
+        "split and devices": log(priors.split) + np.log(together) + log(priors.devices) + devices + seen.split,
+        "holding": log(priors.split * HOLDS_ACKS) + of.answered + seen.holding,
+        "handshakes answered": whole + log(priors.handshakes_answered) + of.answered + seen.handshakes_answered,
+        "each by itself": whole + plain + np.log(1 - _ALIKE * together) + of.end + seen.end,
+        "alike": are_alike + alike.parts[PROMPT] + no_leg + seen.end,
+        "alike, applications late": are_alike + alike.parts[LATE_APPLICATION] + no_leg + seen.end,
+        "fleet": whole + np.log(together) + log(priors.fleet) + fleet + seen.end,
+        "busy": whole + np.log(together) + log(priors.busy) + busy + seen.end,
+        "devices": whole + np.log(together) + log(priors.devices) + devices + seen.end,
+    }
 
 
 def _devices(members: MemberNats, priors: Priors) -> Floats:
     """Log-likelihoods by member where most of a group have devices that delay all that they say; a share of these do so
     as steadily as a leg would, so that no shape tells them from one."""
     slow = np.logaddexp(*members.device)
-    others = sum_nats(members.parts[:2].T) - np.log(1 - priors.late)
+    others = sum_nats(members.parts[[PROMPT, LATE_APPLICATION]].T) - np.log(1 - priors.late)
     either: Floats = np.logaddexp(log(_DEVICES_SHARE) + slow, log(1 - _DEVICES_SHARE) + others)
     return either
 
