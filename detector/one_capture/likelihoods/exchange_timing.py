@@ -38,11 +38,8 @@ _SHORTEST_DELAY_S = 0.036
 #: wakes up, a SYN that waits): it no longer says how near the near end is.
 _HELD_UP_S = 0.01
 
-#: No kernel acknowledges sooner (s).
-_SOONEST_S = 2e-6
-
-#: Share of connections with times that cannot be right from which the times of none tell anything.
-_UNTIMED_SHARE = 0.05
+#: Share and number of connections that two clocks timed from which the times of none tell anything.
+_UNTIMED_SHARE, _FEWEST_UNTIMED = 0.05, 3
 
 #: The table that each kind of exchange is looked up in; what is not causal has none.
 _CLASS_OF = {
@@ -121,7 +118,7 @@ def exchange_timing(exchanges: Exchanges, places: Places, *, at_client: bool) ->
     )
     timed_s = _without_waiting(handshake_s, plain_s, member, members) if at_client else handshake_s
     apart_s = np.fmin(plain_s, timed_s)
-    is_untimed = _are_untimed(np.fmin(data_s, apart_s), round_trips)
+    is_untimed = _are_untimed(round_trips, ~np.isnan(np.fmin(data_s, apart_s)))
     believed_s = [np.where(is_untimed, np.nan, each) for each in (data_s, apart_s)]
     base_s = np.where(is_untimed, np.nan, _base_s(believed_s[0], believed_s[1], member, members))
     rows = rows[~np.isnan(base_s[exchanges.connection[rows]])]
@@ -173,19 +170,12 @@ def _base_s(data_s: Floats, apart_s: Floats, member: Ints, members: int) -> Floa
     return np.where(np.isnan(base_s), base_s, np.fmin(base_s, data_s))
 
 
-def _are_untimed(least_s: Floats, round_trips: RoundTripColumns) -> npt.NDArray[np.bool_]:
-    """Connections whose times cannot be right; all, where they are more than a few.
-
-    Times that a tool kept from falling stand still, or go on in least steps, until the clock has caught up: of some
-    connections round trips are shorter than any kernel takes, by a clock that ticks finely enough to tell. Two clocks
-    at one tap put answers before what they answer.
-    """
-    known = ~np.isnan(least_s)
-    tick_ns = np.gcd.reduce(np.rint(least_s[known] * 1e9).astype(np.int64))
-    is_fine = 0 < tick_ns < _SOONEST_S * 1e9
-    found = (least_s < _SOONEST_S) & is_fine
+def _are_untimed(round_trips: RoundTripColumns, known: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Connections that two clocks timed; all, where they are more than a few of those whose round trips are `known`."""
+    found = np.zeros(len(known), np.bool_)
     found[round_trips.connection[round_trips.handshake_ns == ANSWERED_BEFORE]] = True
-    return np.asarray(found | (np.count_nonzero(found) > _UNTIMED_SHARE * np.count_nonzero(known | found)))
+    most = max(_FEWEST_UNTIMED - 1, _UNTIMED_SHARE * np.count_nonzero(known | found))
+    return np.asarray(found | (np.count_nonzero(found) > most))
 
 
 def _without_waiting(handshake_s: Floats, plain_s: Floats, member: Ints, members: int) -> Floats:

@@ -12,7 +12,7 @@ from benchmarks.metamorphic.records import records_of
 from benchmarks.metamorphic.writing import write
 from detector.one_capture.columns import VantageColumns, vantage_columns
 from pepscope.captures.capture import open_capture
-from pepscope.captures.exchanges import Exchanges
+from pepscope.captures.exchanges import ANSWERED_BEFORE, Exchanges
 from tests.captures.containers import read_capture
 from tests.detector.one_capture.real_networks import named
 
@@ -56,6 +56,29 @@ def test_times_that_count_frames_time_nothing(step_ns: int, tmp_path: Path) -> N
     write(tmp_path / "but one", replace(counted, time_ns=counted.time_ns + 7 * (counted.connection == 3)), "raw")
     assert of(tmp_path / "counted").exchanges.repeated.all()
     assert not of(tmp_path / "but one").exchanges.repeated.all()
+
+
+@pytest.mark.parametrize("packets", [24, 48])
+def test_one_connection_whose_ends_lie_at_whole_steps_is_timed(packets: int, tmp_path: Path) -> None:
+    every = records_of(read_capture(named("umts-nat.server").path), {})
+    (long, *_) = [each for each in np.unique(every.connection) if np.count_nonzero(every.connection == each) >= packets]
+    rows = np.flatnonzero(every.connection == long)[:packets]
+    one = every.take(rows)
+    last_ns = one.time_ns[0] + (one.time_ns[-1] - one.time_ns[0]) // (packets - 1) * (packets - 1)
+    write(tmp_path / "one", replace(one, time_ns=np.append(one.time_ns[:-1], last_ns)), "raw")
+    assert not of(tmp_path / "one").exchanges.repeated.all()
+
+
+@pytest.mark.parametrize("stood", [True, False])
+def test_times_that_stood_are_told_from_those_of_one_machine(stood: bool, tmp_path: Path) -> None:
+    """On one machine round trips may take a microsecond, but not all of a conversation's packets."""
+    every = records_of(read_capture(named("umts-nat.server").path), {})
+    after_ns = every.time_ns - every.time_ns.min()
+    times_ns = np.where(every.connection == 0, np.arange(len(every)) * 1_000, after_ns) if stood else after_ns // 20_000
+    write(tmp_path / "changed", replace(every, time_ns=every.time_ns.min() + times_ns // 1_000 * 1_000), "raw")
+    found = of(tmp_path / "changed").exchanges
+    assert not found.repeated.all()
+    assert (found.round_trips.handshake_ns == ANSWERED_BEFORE).any() == stood
 
 
 def test_one_capture_is_read_as_it_is() -> None:
