@@ -123,14 +123,15 @@ impl Source for File<'_> {
     }
 }
 
+/// To keep packets and samples of payload, or connections alone.
+fn settings(keep: bool) -> Settings {
+    Settings { columns: keep, payload: if keep { Payload::Sample } else { Payload::Nothing } }
+}
+
 /// Read a capture into connections, then write them as JSON.
 fn capture(path: &std::path::Path, keep: bool) -> Result<(), ReadError<Infallible>> {
     let start = Instant::now();
-    let read = read_capture(
-        &mut File(path),
-        Settings { columns: keep, payload: if keep { Payload::Sample } else { Payload::Nothing } },
-        u64::MAX,
-    )?;
+    let read = read_capture(&mut File(path), settings(keep), u64::MAX)?;
     let reading = start.elapsed();
     let count = read.connection_count();
     let (mut text, mut text_bytes) = (Vec::new(), 0);
@@ -170,8 +171,7 @@ fn main() -> Result<(), ReadError<Infallible>> {
     std::hint::black_box(sum);
 
     let start = Instant::now();
-    let mut analysis =
-        Analysis::new(Settings { columns: keep, payload: if keep { Payload::Sample } else { Payload::Nothing } });
+    let mut analysis = Analysis::new(settings(keep));
     for number in 0..packets {
         let made = make(number);
         analysis.push(&Segment { frame_index: number, time_ns: number as i64 * 1000, ..made });

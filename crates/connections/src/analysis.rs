@@ -79,12 +79,7 @@ impl Analysis {
         let (index, side) = self.assign(&key, segment);
         let connection = &mut self.connections[index as usize];
         let reading = connection.handle_segment(side, segment, &mut self.options_store);
-        if self.settings.payload.is_kept() {
-            let brought = (segment.flags, segment.payload, segment.payload_length);
-            if let Some(offered) = Offered::of(connection, side, brought, &reading) {
-                self.pieces.offer(index, side, &offered);
-            }
-        }
+        self.offer_payload(index, side, (segment.flags, segment.payload, segment.payload_length), &reading);
         if self.settings.columns {
             self.packets.push(index, side, segment, &reading);
         }
@@ -118,14 +113,19 @@ impl Analysis {
 
     #[inline(never)]
     fn keep_plain(&mut self, index: u32, side: usize, segment: &PlainSegment<'_>, reading: &Reading) {
-        if self.settings.payload.is_kept() {
-            let brought = (segment.flags, segment.payload, segment.payload_length);
-            if let Some(offered) = Offered::of(&self.connections[index as usize], side, brought, reading) {
-                self.pieces.offer(index, side, &offered);
-            }
-        }
+        self.offer_payload(index, side, (segment.flags, segment.payload, segment.payload_length), reading);
         if self.settings.columns {
             self.packets.push_plain(index, side, segment, reading);
+        }
+    }
+
+    #[inline(always)]
+    fn offer_payload(&mut self, index: u32, side: usize, packet: (u16, &[u8], u32), reading: &Reading) {
+        if !self.settings.payload.is_kept() {
+            return;
+        }
+        if let Some(offered) = Offered::of(&self.connections[index as usize], side, packet, reading) {
+            self.pieces.offer(index, side, &offered);
         }
     }
 

@@ -19,7 +19,7 @@ use crate::datagram_flow::{DatagramFlow, DatagramFlows};
 use crate::key::Key;
 use crate::records::piece_choice::Payload;
 use crate::references::{Reference, References};
-use crate::storage::aside::{push_all_in_time, Apart, Aside};
+use crate::storage::aside::{Apart, Aside};
 use crate::storage::in_time::Doubted;
 use crate::storage::oversize::PartitionSizes;
 use crate::storage::partitioned::PartitionedPackets;
@@ -71,8 +71,7 @@ pub trait Source {
 }
 
 /// Reads and analyses a capture. Packet columns (without them: connections) that take more than `memory_bytes` go to
-/// temporary files. With `settings.payload` UDP flows are kept
-/// as well; references always are.
+/// temporary files. With `settings.payload` UDP flows are kept as well; references always are.
 pub fn read_capture<S: Source>(
     source: &mut S,
     settings: Settings,
@@ -86,28 +85,71 @@ pub fn read_capture<S: Source>(
         reader.set_observer(Box::new(observer.clone()));
         Ok(reader)
     };
-    let mut reader = open(source)?;
     let can_be_read_again = source.can_be_read_again();
-    let spills_from_start = settings.columns && !can_be_read_again;
-    let aside = if spills_from_start { Some(Aside::every(MOST_PARTITIONS)?) } else { None };
-    let mut sink = Sink { settings, memory_bytes, can_be_read_again, analysis: Some(Analysis::new(settings)), aside };
+    let mut plan = if settings.columns && !can_be_read_again { Plan::MemoryAndFiles } else { Plan::Memory };
     for _ in 0..MOST_PASSES {
-        sink = match pass(source, &mut reader, sink)? {
-            Pass::Complete((summaries, packets)) => {
+        let mut reader = open(source)?;
+        let mut sink = Sink::new(plan, settings, memory_bytes, can_be_read_again)?;
+        plan = match pass(source, &mut reader, &mut sink)? {
+            Some(other) => other,
+            None => {
+                let (summaries, packets) = sink.finish()?;
                 return Ok(AnalysedCapture::new(reader.tally().clone(), summaries, packets, observer.finish()));
             }
-            Pass::TooLarge { partitions } => {
-                let aside = Some(Aside::every(partitions)?);
-                Sink { settings, memory_bytes, can_be_read_again, analysis: None, aside }
-            }
-            Pass::OutOfTime { doubted } => {
-                let aside = Some(Aside::doubted(doubted)?);
-                Sink { settings, memory_bytes, can_be_read_again, analysis: Some(Analysis::new(settings)), aside }
-            }
         };
-        reader = open(source)?;
     }
     Err(ReadError::Changed)
+}
+
+/// Where a pass over the file keeps segments.
+enum Plan {
+    /// As long as memory has room.
+    Memory,
+    /// In memory as long as it has room, and in files, since there is no second pass.
+    MemoryAndFiles,
+    Files {
+        partitions: usize,
+    },
+    /// Those between doubted end points in files, which are read in the order of time, all others in memory.
+    DoubtedApart(Doubted),
+}
+
+/// Pushes every segment into the sink. Gives another plan where the file has to be read again.
+fn pass<S: Source>(
+    source: &mut S,
+    reader: &mut CaptureReader,
+    sink: &mut Sink,
+) -> Result<Option<Plan>, ReadError<S::Stop>> {
+    loop {
+        let is_end = reader.visit_many(SEGMENTS_BETWEEN_LOOKS, sink)? < SEGMENTS_BETWEEN_LOOKS;
+        if !is_end {
+            report_progress(source, reader)?;
+        }
+        if !sink.keeps_within_memory() {
+            let partitions = if is_end { FEWEST_PARTITIONS } else { partitions_needed(reader) };
+            return Ok(Some(Plan::Files { partitions }));
+        }
+        if is_end {
+            return Ok(sink.doubted_anew().map(Plan::DoubtedApart));
+        }
+    }
+}
+
+fn report_progress<S: Source>(source: &mut S, reader: &CaptureReader) -> Result<(), ReadError<S::Stop>> {
+    let file_bytes = reader.file_bytes().unwrap_or(0);
+    source.progress(reader.file_bytes_read(), file_bytes).map_err(ReadError::Stopped)
+}
+
+/// Eight times as many as would just fit, since connections differ in size and several processes may have to share the
+/// memory; `reader` stands where the memory was used up.
+///
+/// A power of two: the connections of a partition are then those of one partition, or of several, in any other capture
+/// that shows the same addresses, and two captures can be gone through side by side.
+fn partitions_needed(reader: &CaptureReader) -> usize {
+    let whole = reader.file_bytes().unwrap_or(u64::MAX);
+    let ratio = whole.div_ceil(reader.file_bytes_read().max(1)).saturating_mul(8);
+    let needed = usize::try_from(ratio).unwrap_or(usize::MAX).clamp(FEWEST_PARTITIONS, MOST_PARTITIONS);
+    needed.next_power_of_two()
 }
 
 /// What the latest pass makes of UDP datagrams and ICMP echo messages.
@@ -193,10 +235,21 @@ impl SegmentVisitor for Sink {
 }
 
 impl Sink {
+    fn new(plan: Plan, settings: Settings, memory_bytes: u64, can_be_read_again: bool) -> Result<Sink, SpillError> {
+        let (in_memory, aside) = match plan {
+            Plan::Memory => (true, None),
+            Plan::MemoryAndFiles => (true, Some(Aside::every(MOST_PARTITIONS)?)),
+            Plan::Files { partitions } => (false, Some(Aside::every(partitions)?)),
+            Plan::DoubtedApart(doubted) => (true, Some(Aside::doubted(doubted)?)),
+        };
+        let analysis = in_memory.then(|| Analysis::new(settings));
+        Ok(Sink { settings, memory_bytes, can_be_read_again, analysis, aside })
+    }
+
     #[inline]
     fn push(&mut self, segment: &Segment<'_>) -> Result<(), SpillError> {
         if let Some(apart) = self.apart() {
-            if apart.doubted.find(&Key::of(segment)).is_some() {
+            if apart.doubted.contains(&Key::of(segment)) {
                 return apart.spill.push(segment);
             }
         }
@@ -236,50 +289,61 @@ impl Sink {
         }
     }
 
-    fn holds_every_segment(&self) -> bool {
-        self.aside.as_ref().is_some_and(|aside| aside.spill.is_some())
+    /// Lets go of packets in memory that take more than is allowed. False, and nothing, where they are nowhere else.
+    fn keeps_within_memory(&mut self) -> bool {
+        let held_bytes = self.analysis.as_ref().map_or(0, Analysis::memory_bytes) as u64;
+        if !self.settings.columns || held_bytes <= self.memory_bytes {
+            return true;
+        }
+        let are_in_files = self.aside.as_ref().is_some_and(|aside| aside.spill.is_some());
+        if are_in_files {
+            self.analysis = None;
+        }
+        are_in_files
     }
 
-    /// End points of connections whose times fall back, where this pass did not look at them in the order of time.
-    fn read_again_in_time(&mut self) -> Option<Doubted> {
+    /// End points of connections whose times fall back, where this pass did not keep them apart and another one can.
+    fn doubted_anew(&mut self) -> Option<Doubted> {
         if !self.can_be_read_again || self.apart().is_some() {
             return None;
         }
         self.analysis.as_ref().map(Analysis::doubted).filter(|doubted| !doubted.is_empty())
     }
 
-    fn exceeds_memory(&self) -> bool {
-        self.settings.columns
-            && self.analysis.as_ref().is_some_and(|analysis| analysis.memory_bytes() as u64 > self.memory_bytes)
-    }
-
     fn finish(self) -> Result<(Summaries, Packets), SpillError> {
         let Sink { settings, memory_bytes, analysis, aside, .. } = self;
         let Aside { apart, spill } = aside.unwrap_or_default();
-        let mut analysis = match (analysis, &spill) {
-            (None, Some(_)) => None,
-            (analysis, _) => Some(analysis.unwrap_or_else(|| Analysis::new(settings))),
+        let (mut analysis, spill) = match (analysis, spill) {
+            (None, Some(spill)) => return partitioned(spill, settings, memory_bytes),
+            (analysis, spill) => (analysis.unwrap_or_else(|| Analysis::new(settings)), spill),
         };
-        if let (Some(analysis), Some(apart)) = (&mut analysis, apart) {
-            push_all_in_time(apart.spill, &apart.doubted, analysis)?;
+        if let Some(apart) = apart {
+            analysis = apart.push_in_time(analysis)?;
         }
-        match (analysis, spill) {
-            (None, spill) => partitioned(spill.map_or_else(|| Spill::create(None, 1), Ok)?, settings, memory_bytes),
-            (Some(analysis), Some(spill)) if !settings.columns => {
-                Ok((Summaries::InFile(store_all(&analysis.finish(), spill)?), Packets::NotKept))
+        match spill {
+            Some(beyond_memory) if !settings.columns => {
+                Ok((Summaries::InFile(store_all(&analysis.finish(), beyond_memory)?), Packets::NotKept))
             }
-            (Some(mut analysis), spill) => {
-                let doubted = analysis.doubted();
-                if let Some(spill) = spill.filter(|_| !doubted.is_empty()) {
-                    analysis = Analysis::new(settings);
-                    push_all_in_time(spill, &doubted, &mut analysis)?;
-                }
-                let mut connections = Box::new(analysis.finish());
-                let packets = Packets::in_memory(&mut connections);
-                Ok((Summaries::InMemory(connections), packets))
-            }
+            Some(every) => Ok(in_memory(taken_in_time(analysis, every, settings)?)),
+            None => Ok(in_memory(analysis)),
         }
     }
+}
+
+fn in_memory(analysis: Analysis) -> (Summaries, Packets) {
+    let mut connections = Box::new(analysis.finish());
+    let packets = Packets::in_memory(&mut connections);
+    (Summaries::InMemory(connections), packets)
+}
+
+/// The analysis, or a new one of its segments (`every` holds them) where times of connections fall back.
+fn taken_in_time(analysis: Analysis, every: Spill, settings: Settings) -> Result<Analysis, SpillError> {
+    let doubted = analysis.doubted();
+    if doubted.is_empty() {
+        return Ok(analysis);
+    }
+    drop(analysis);
+    Apart { doubted, spill: every }.push_in_time(Analysis::new(settings))
 }
 
 /// Summaries of the connections in memory and of those in temporary files, without packets.
@@ -306,57 +370,4 @@ fn partitioned(spill: Spill, settings: Settings, memory_bytes: u64) -> Result<(S
     }
     let packets = PartitionedPackets::new(partitions, settings, memory_bytes, sizes);
     Ok((Summaries::InFile(store.finish()?), Packets::InFiles(Box::new(packets))))
-}
-
-/// How the pass over the file ended.
-enum Pass {
-    Complete((Summaries, Packets)),
-    /// The packets take more memory than is allowed; so many partitions should do.
-    TooLarge {
-        partitions: usize,
-    },
-    /// Times of connections fall back.
-    OutOfTime {
-        doubted: Doubted,
-    },
-}
-
-/// Pushes every segment into the sink.
-fn pass<S: Source>(source: &mut S, reader: &mut CaptureReader, mut sink: Sink) -> Result<Pass, ReadError<S::Stop>> {
-    while reader.visit_many(SEGMENTS_BETWEEN_LOOKS, &mut sink)? == SEGMENTS_BETWEEN_LOOKS {
-        report_progress(source, reader)?;
-        if sink.exceeds_memory() {
-            if !sink.holds_every_segment() {
-                return Ok(Pass::TooLarge { partitions: partitions_needed(reader) });
-            }
-            sink.analysis = None;
-        }
-    }
-    if sink.exceeds_memory() {
-        if !sink.holds_every_segment() {
-            return Ok(Pass::TooLarge { partitions: FEWEST_PARTITIONS });
-        }
-        sink.analysis = None;
-    }
-    match sink.read_again_in_time() {
-        Some(doubted) => Ok(Pass::OutOfTime { doubted }),
-        None => Ok(Pass::Complete(sink.finish()?)),
-    }
-}
-
-fn report_progress<S: Source>(source: &mut S, reader: &CaptureReader) -> Result<(), ReadError<S::Stop>> {
-    let file_bytes = reader.file_bytes().unwrap_or(0);
-    source.progress(reader.file_bytes_read(), file_bytes).map_err(ReadError::Stopped)
-}
-
-/// Eight times as many as would just fit, since connections differ in size and several processes may have to share the
-/// memory; `reader` stands where the memory was used up.
-///
-/// A power of two: the connections of a partition are then those of one partition, or of several, in any other capture
-/// that shows the same addresses, and two captures can be gone through side by side.
-fn partitions_needed(reader: &CaptureReader) -> usize {
-    let whole = reader.file_bytes().unwrap_or(u64::MAX);
-    let ratio = whole.div_ceil(reader.file_bytes_read().max(1)).saturating_mul(8);
-    let needed = usize::try_from(ratio).unwrap_or(usize::MAX).clamp(FEWEST_PARTITIONS, MOST_PARTITIONS);
-    needed.next_power_of_two()
 }

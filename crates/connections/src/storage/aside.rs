@@ -28,14 +28,19 @@ impl Aside {
     }
 }
 
-/// Segments that come in the order of time after all others.
+/// Segments of which those between doubted end points come in the order of time.
 pub(crate) struct Apart {
     pub(crate) doubted: Doubted,
     pub(crate) spill: Spill,
 }
 
-/// Pushes all segments: partition by partition, those between doubted end points in the order of time.
-pub(crate) fn push_all_in_time(spill: Spill, doubted: &Doubted, analysis: &mut Analysis) -> Result<(), SpillError> {
-    let partitions = spill.finish()?;
-    (0..partitions.len()).try_for_each(|partition| partitions.push_in_time(partition, doubted, analysis))
+impl Apart {
+    /// Pushes all segments, partition by partition.
+    pub(crate) fn push_in_time(mut self, mut analysis: Analysis) -> Result<Analysis, SpillError> {
+        let partitions = self.spill.finish()?;
+        for partition in 0..partitions.len() {
+            partitions.push_in_time(partition, &mut self.doubted, &mut analysis)?;
+        }
+        Ok(analysis)
+    }
 }

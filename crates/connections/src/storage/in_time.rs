@@ -3,6 +3,8 @@
 //! A capture is written in order, so that times fall back where its clock was set. They also do where the file of a
 //! tap's one card was appended to the other's, or a later part of a series stands first; then the times are right.
 
+use pepscope_wire::segment::Segment;
+
 use crate::analysis::Analysis;
 use crate::key::Key;
 use crate::storage::sorted::{Sorter, RUN_BYTES};
@@ -13,35 +15,64 @@ use crate::table::{FlowTable, Place};
 /// Pairs of end points with connections whose times fall back.
 pub(crate) struct Doubted {
     table: FlowTable,
-    keys: Vec<Key>,
+    pairs: Vec<Pair>,
+}
+
+/// Two end points, and how often their packets contradict each other in either order.
+struct Pair {
+    key: Key,
+    in_file: Contradictions,
+    in_time: Contradictions,
+}
+
+impl Pair {
+    fn of(key: Key) -> Pair {
+        Pair { key, in_file: Contradictions::default(), in_time: Contradictions::default() }
+    }
+
+    fn goes_by_time(&self) -> bool {
+        self.in_time.count < self.in_file.count
+    }
 }
 
 impl Doubted {
     pub(crate) fn new(keys: impl Iterator<Item = Key>) -> Doubted {
-        let mut doubted = Doubted { table: FlowTable::new(), keys: Vec::new() };
+        let (mut table, mut pairs) = (FlowTable::new(), Vec::<Pair>::new());
         for key in keys {
-            let known = &doubted.keys;
-            if let Place::Vacant { slot } = doubted.table.find(key.hash(), &key, |index| &known[index as usize]) {
-                let index = known.len() as u32;
-                doubted.keys.push(key);
-                let known = &doubted.keys;
-                doubted.table.insert(slot, key.hash(), index, |index| known[index as usize].hash());
+            if let Place::Vacant { slot } = table.find(key.hash(), &key, |index| &pairs[index as usize].key) {
+                let index = pairs.len() as u32;
+                pairs.push(Pair::of(key));
+                table.insert(slot, key.hash(), index, |index| pairs[index as usize].key.hash());
             }
         }
-        doubted
+        Doubted { table, pairs }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.keys.len()
+        self.pairs.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.pairs.is_empty()
     }
 
-    /// Number of a pair of end points, and which of them sends.
-    pub(crate) fn find(&self, key: &Key) -> Option<(usize, usize)> {
-        match self.table.find(key.hash(), key, |index| &self.keys[index as usize]) {
+    pub(crate) fn contains(&self, key: &Key) -> bool {
+        self.find(key).is_some()
+    }
+
+    fn go_by_time(&self, key: &Key) -> bool {
+        self.find(key).is_some_and(|(place, _)| self.pairs[place].goes_by_time())
+    }
+
+    /// The pair that this segment is between, and which of its end points sends.
+    fn pair_of(&mut self, segment: &Segment<'_>) -> Option<(&mut Pair, usize)> {
+        let (place, side) = self.find(&Key::of(segment))?;
+        Some((&mut self.pairs[place], side))
+    }
+
+    /// Place of a pair of end points, and which of them sends.
+    fn find(&self, key: &Key) -> Option<(usize, usize)> {
+        match self.table.find(key.hash(), key, |index| &self.pairs[index as usize].key) {
             Place::Found { connection, side, .. } => Some((connection as usize, side)),
             Place::Vacant { .. } => None,
         }
@@ -54,35 +85,31 @@ impl Partitions {
     pub(crate) fn push_in_time(
         &self,
         partition: usize,
-        doubted: &Doubted,
+        doubted: &mut Doubted,
         analysis: &mut Analysis,
     ) -> Result<(), SpillError> {
-        let mut in_file = vec![Contradictions::default(); doubted.len()];
-        let mut in_time = in_file.clone();
         let mut sorter = Sorter::create(self.directory(), RUN_BYTES)?;
         let mut reader = self.read(partition);
         while let Some(segment) = reader.next_segment()? {
-            if let Some((number, side)) = doubted.find(&Key::of(&segment)) {
-                in_file[number].note(side, &segment);
+            if let Some((pair, side)) = doubted.pair_of(&segment) {
+                pair.in_file.note(side, &segment);
                 sorter.push(&segment)?;
             }
         }
         let sorted = sorter.finish()?;
         sorted.visit(|segment| {
-            if let Some((number, side)) = doubted.find(&Key::of(segment)) {
-                in_time[number].note(side, segment);
+            if let Some((pair, side)) = doubted.pair_of(segment) {
+                pair.in_time.note(side, segment);
             }
         })?;
-        let goes_by_time =
-            |key: &Key| doubted.find(key).is_some_and(|(number, _)| in_time[number].count < in_file[number].count);
         let mut reader = self.read(partition);
         while let Some(segment) = reader.next_segment()? {
-            if !goes_by_time(&Key::of(&segment)) {
+            if !doubted.go_by_time(&Key::of(&segment)) {
                 analysis.push(&segment);
             }
         }
         sorted.visit(|segment| {
-            if goes_by_time(&Key::of(segment)) {
+            if doubted.go_by_time(&Key::of(segment)) {
                 analysis.push(segment);
             }
         })

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
@@ -11,24 +11,23 @@ use std::sync::atomic::AtomicU64;
 use pepscope_wire::segment::Segment;
 
 use crate::records::segment_record::encode_segment;
-use crate::storage::spill::{PartitionReader, SpillError};
+use crate::storage::spill::{PartitionReader, SpillError, BUFFER_BYTES};
 
-/// What is sorted in memory at once.
+/// What is sorted in memory at once: as much as the buffers of a reader take for each run when a GiB is merged.
 pub(crate) const RUN_BYTES: usize = 1 << 25;
 
 /// A segment's place in the run in the making.
 struct Place {
     time_ns: i64,
-    start: usize,
-    end: usize,
+    record: Range<usize>,
 }
 
 /// Takes segments in capture order.
 pub(crate) struct Sorter {
     directory: PathBuf,
-    file: File,
+    writer: BufWriter<File>,
     run_bytes: usize,
-    written_bytes: u64,
+    /// Bytes of the file.
     runs: Vec<Range<u64>>,
     records: Vec<u8>,
     places: Vec<Place>,
@@ -41,9 +40,8 @@ impl Sorter {
             .map_err(|source| SpillError::Create { directory: directory.to_path_buf(), source })?;
         Ok(Sorter {
             directory: directory.to_path_buf(),
-            file,
+            writer: BufWriter::with_capacity(BUFFER_BYTES, file),
             run_bytes,
-            written_bytes: 0,
             runs: Vec::new(),
             records: Vec::new(),
             places: Vec::new(),
@@ -53,7 +51,7 @@ impl Sorter {
     pub(crate) fn push(&mut self, segment: &Segment<'_>) -> Result<(), SpillError> {
         let start = self.records.len();
         encode_segment(segment, &mut self.records);
-        self.places.push(Place { time_ns: segment.time_ns, start, end: self.records.len() });
+        self.places.push(Place { time_ns: segment.time_ns, record: start..self.records.len() });
         if self.records.len() >= self.run_bytes {
             self.write_run()?;
         }
@@ -62,20 +60,21 @@ impl Sorter {
 
     fn write_run(&mut self) -> Result<(), SpillError> {
         self.places.sort_by_key(|place| place.time_ns);
-        let mut run = Vec::with_capacity(self.records.len());
-        for place in self.places.drain(..) {
-            run.extend_from_slice(&self.records[place.start..place.end]);
+        for Place { record, .. } in std::mem::take(&mut self.places) {
+            self.writer.write_all(&self.records[record]).map_err(|source| self.write_error(source))?;
         }
+        let begin = self.written_bytes();
+        self.runs.push(begin..begin + self.records.len() as u64);
         self.records.clear();
-        self.file.write_all(&run).map_err(|source| SpillError::Write {
-            directory: self.directory.clone(),
-            written_bytes: self.written_bytes,
-            source,
-        })?;
-        let begin = self.written_bytes;
-        self.written_bytes += run.len() as u64;
-        self.runs.push(begin..self.written_bytes);
         Ok(())
+    }
+
+    fn written_bytes(&self) -> u64 {
+        self.runs.last().map_or(0, |run| run.end)
+    }
+
+    fn write_error(&self, source: io::Error) -> SpillError {
+        SpillError::Write { directory: self.directory.clone(), written_bytes: self.written_bytes(), source }
     }
 
     /// Nothing follows.
@@ -83,7 +82,11 @@ impl Sorter {
         if !self.places.is_empty() {
             self.write_run()?;
         }
-        Ok(Sorted { directory: self.directory, file: self.file, runs: self.runs })
+        if let Err(source) = self.writer.flush() {
+            return Err(self.write_error(source));
+        }
+        let (file, _) = self.writer.into_parts();
+        Ok(Sorted { directory: self.directory, file, runs: self.runs })
     }
 }
 
@@ -98,7 +101,7 @@ impl Sorted {
     /// Hands the segments to `visit` in the order of time, those of one time in capture order.
     pub(crate) fn visit(&self, mut visit: impl FnMut(&Segment<'_>)) -> Result<(), SpillError> {
         let read_bytes = AtomicU64::new(0);
-        let open = |run: &Range<u64>| PartitionReader::of(&self.directory, &self.file, &read_bytes, run.clone());
+        let open = |run: &Range<u64>| PartitionReader::new(&self.directory, Some(&self.file), &read_bytes, run.clone());
         let mut readers: Vec<PartitionReader<'_>> = self.runs.iter().map(open).collect();
         let mut earliest = BinaryHeap::new();
         for (run, reader) in readers.iter_mut().enumerate() {

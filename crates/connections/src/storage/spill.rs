@@ -17,8 +17,8 @@ use crate::key::Key;
 use crate::records::segment_record::{decode_segment, encode_segment, SCRATCH_BYTES};
 use crate::storage::positioned::read_exact_at;
 
-/// Buffer of each partition while writing, and least size of a read.
-const BUFFER_BYTES: usize = 1 << 16;
+/// Buffer of each file while writing, and least size of a read.
+pub(crate) const BUFFER_BYTES: usize = 1 << 16;
 const READ_BYTES: usize = 1 << 20;
 
 /// What can go wrong with the temporary files.
@@ -148,10 +148,7 @@ impl Partitions {
     /// The segments of a partition in capture order; none beyond the last.
     pub fn read(&self, partition: usize) -> PartitionReader<'_> {
         let end = self.bytes.get(partition).copied().unwrap_or(0);
-        PartitionReader {
-            file: self.files.get(partition),
-            ..PartitionReader::empty(&self.directory, &self.read_bytes, 0..end)
-        }
+        PartitionReader::new(&self.directory, self.files.get(partition), &self.read_bytes, 0..end)
     }
 
     /// Analyse one partition.
@@ -161,10 +158,10 @@ impl Partitions {
         while let Some(segment) = reader.next_segment()? {
             analysis.push(&segment);
         }
-        let doubted = analysis.doubted();
+        let mut doubted = analysis.doubted();
         if !doubted.is_empty() {
             analysis = Analysis::new(settings);
-            self.push_in_time(partition, &doubted, &mut analysis)?;
+            self.push_in_time(partition, &mut doubted, &mut analysis)?;
         }
         Ok(analysis.finish())
     }
@@ -189,14 +186,14 @@ pub struct PartitionReader<'a> {
 }
 
 impl<'a> PartitionReader<'a> {
-    /// Reads the records in these bytes of a file.
-    pub(crate) fn of(directory: &'a Path, file: &'a File, read_bytes: &'a AtomicU64, bytes: Range<u64>) -> Self {
-        PartitionReader { file: Some(file), ..PartitionReader::empty(directory, read_bytes, bytes) }
-    }
-
-    fn empty(directory: &'a Path, read_bytes: &'a AtomicU64, bytes: Range<u64>) -> Self {
-        let Range { start: offset, end } = bytes;
-        PartitionReader { directory, file: None, read_bytes, end, offset, buffer: Vec::new(), position: 0 }
+    /// Reads the records in these bytes of a file; none without a file.
+    pub(crate) fn new(
+        directory: &'a Path,
+        file: Option<&'a File>,
+        read_bytes: &'a AtomicU64,
+        Range { start: offset, end }: Range<u64>,
+    ) -> Self {
+        PartitionReader { directory, file, read_bytes, end, offset, buffer: Vec::new(), position: 0 }
     }
 
     /// The next segment; `None` at the end.
@@ -204,14 +201,10 @@ impl<'a> PartitionReader<'a> {
         if !self.is_ready()? {
             return Ok(None);
         }
-        let offset = self.offset_of_next();
-        match decode_segment(&self.buffer[self.position..]) {
-            Some((segment, length)) => {
-                self.position += length;
-                Ok(Some(segment))
-            }
-            None => Err(SpillError::Corrupt { directory: self.directory.to_path_buf(), offset }),
-        }
+        let corrupt = self.corrupt();
+        let (segment, length) = decode_segment(&self.buffer[self.position..]).ok_or_else(corrupt)?;
+        self.position += length;
+        Ok(Some(segment))
     }
 
     /// The time of the next segment; `None` at the end.
@@ -219,13 +212,8 @@ impl<'a> PartitionReader<'a> {
         if !self.is_ready()? {
             return Ok(None);
         }
-        match decode_segment(&self.buffer[self.position..]) {
-            Some((segment, _)) => Ok(Some(segment.time_ns)),
-            None => {
-                let offset = self.offset_of_next();
-                Err(SpillError::Corrupt { directory: self.directory.to_path_buf(), offset })
-            }
-        }
+        let (segment, _) = decode_segment(&self.buffer[self.position..]).ok_or_else(self.corrupt())?;
+        Ok(Some(segment.time_ns))
     }
 
     /// Whether the next record is in the buffer.
@@ -236,8 +224,10 @@ impl<'a> PartitionReader<'a> {
         Ok(self.position < self.buffer.len())
     }
 
-    fn offset_of_next(&self) -> u64 {
-        self.offset - (self.buffer.len() - self.position) as u64
+    /// Makes the error that the next record cannot be read.
+    fn corrupt(&self) -> impl FnOnce() -> SpillError + use<'a> {
+        let (directory, offset) = (self.directory, self.offset - (self.buffer.len() - self.position) as u64);
+        move || SpillError::Corrupt { directory: directory.to_path_buf(), offset }
     }
 
     fn fill(&mut self) -> Result<(), SpillError> {
