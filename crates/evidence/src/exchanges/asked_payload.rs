@@ -90,12 +90,11 @@ impl Course {
     fn read_records(&mut self, start: i64, bytes: &[u8]) -> bool {
         let mut are_read = start < self.handshake_end;
         let mut at = self.next_record.max(start);
-        let mut rest = usize::try_from(at.saturating_sub(start)).ok().and_then(|from| bytes.get(from..));
         if self.next_record < start {
             self.next_record = NOWHERE;
         }
-        while let Some(head) = rest.filter(|rest| !rest.is_empty()) {
-            let Some(head) = head.first_chunk() else {
+        while let Some(rest) = behind(bytes, at.saturating_sub(start)) {
+            let Some(head) = rest.first_chunk() else {
                 // What stands in the next piece belongs to the header, or nothing where this one was cut.
                 self.keeps_all = true;
                 return true;
@@ -110,8 +109,13 @@ impl Course {
             }
             at = record.end;
             self.next_record = at;
-            rest = usize::try_from(at.saturating_sub(start)).ok().and_then(|from| bytes.get(from..));
         }
         are_read
     }
+}
+
+/// What comes behind so many bytes, if anything does.
+fn behind(bytes: &[u8], skipped: i64) -> Option<&[u8]> {
+    let from = usize::try_from(skipped).ok()?;
+    bytes.get(from..).filter(|rest| !rest.is_empty())
 }

@@ -21,6 +21,9 @@ pub const QUANTILES: [usize; 4] = [10, 20, 60, 90];
 /// Per cent of the prompt samples below which theirs lie.
 pub const PROMPT_QUANTILES: [usize; 2] = [10, 60];
 
+/// A handshake that data end may count where no more of the plain samples than these, in per cent, are shorter.
+const SHORTER_PERCENT: usize = 60;
+
 /// Stands for the round trip of a handshake whose answer was captured before what it answers: two clocks timed it.
 pub const ANSWERED_BEFORE: i64 = -2;
 /// Interrupts and queues of a capturing host put packets out of order by less.
@@ -93,11 +96,11 @@ impl Samples {
     }
 
     /// The handshake's round trip. Where data carry its end, their sender may not have had them before, or the
-    /// acknowledgement before them was not captured: then it counts where most plain acknowledgements take as long.
+    /// acknowledgement before them was not captured: then it counts where plain acknowledgements are seldom shorter.
     fn handshake_ns(&self, packets: &Packets<'_>, direction: u8) -> i64 {
         match handshake(packets, direction) {
             Handshake::Timed(handshake_ns) => handshake_ns,
-            Handshake::EndsWithData(most_ns) if most_ns <= ranked(&self.ranked, QUANTILES[2]) => most_ns,
+            Handshake::EndsWithData(most_ns) if most_ns <= ranked(&self.ranked, SHORTER_PERCENT) => most_ns,
             Handshake::EndsWithData(_) | Handshake::NotSeen => -1,
             Handshake::AnsweredBefore => ANSWERED_BEFORE,
         }
@@ -270,20 +273,26 @@ mod tests {
     #[test]
     fn a_handshake_that_data_end_counts_where_acknowledgements_take_as_long() {
         const TAKEN_NS: i64 = 5;
-        let flags = [flag::SYN, flag::SYN | flag::ACK, flag::ACK, flag::ACK, flag::ACK];
-        let timed = |plain_ns: i64| {
+        let timed = |plain_ns: &[i64]| {
+            let handshake = [(0, 0, flag::SYN, 0), (1, 1, flag::SYN | flag::ACK, 0), (1 + TAKEN_NS, 0, flag::ACK, 9)];
+            let acknowledgements = (0..plain_ns.len() as i64).map(|place| (20 + place, 0, flag::ACK, 0));
+            let packets: Vec<(i64, u8, u16, u32)> = handshake.into_iter().chain(acknowledgements).collect();
             let packets = Packets {
-                time_ns: &[0, 1, 1 + TAKEN_NS, 20, 20 + plain_ns],
-                direction: &[0, 1, 0, 1, 0],
-                flags: &flags,
-                payload_bytes: &[0, 0, 9, 9, 0],
-                acknowledgement_offset: &[NO_ACKNOWLEDGEMENT, 0, 0, 9, 9],
-                round_trip_time_ns: &[-1, -1, -1, -1, plain_ns],
+                time_ns: &packets.iter().map(|packet| packet.0).collect::<Vec<_>>(),
+                direction: &packets.iter().map(|packet| packet.1).collect::<Vec<_>>(),
+                flags: &packets.iter().map(|packet| packet.2).collect::<Vec<_>>(),
+                payload_bytes: &packets.iter().map(|packet| packet.3).collect::<Vec<_>>(),
+                acknowledgement_offset: &vec![0; packets.len()],
+                round_trip_time_ns: &[&[-1; 3][..], plain_ns].concat(),
                 ..Packets::default()
             };
             Samples::default().take(&packets, 1).handshake_ns
         };
-        assert_eq!([TAKEN_NS - 1, TAKEN_NS, TAKEN_NS + 30].map(timed), [-1, TAKEN_NS, TAKEN_NS]);
+        let [shorter, longer] = [TAKEN_NS - 1, TAKEN_NS + 30];
+        assert_eq!([shorter, TAKEN_NS, longer].map(|plain_ns| timed(&[plain_ns])), [-1, TAKEN_NS, TAKEN_NS]);
+        assert_eq!(timed(&[shorter, shorter, longer, TAKEN_NS, longer]), TAKEN_NS);
+        assert_eq!(timed(&[shorter, shorter, shorter, TAKEN_NS, longer]), -1);
+        assert_eq!(timed(&[]), -1, "nothing to compare with");
     }
 
     #[test]
