@@ -1151,6 +1151,10 @@ class Capture:
         """Connections and packets of which something was not captured, by what that is."""
 
     @property
+    def left_in_file_order(self) -> int:
+        """Connections whose times fall back, but whose packets could not be read again in the order of time."""
+
+    @property
     def oversize(self) -> tuple[int, int, tuple[int, int], tuple[int, int]] | None:
         """Where a partition takes more memory than was allowed: bytes allowed, partitions, packets and bytes of the
         largest connection, packets and bytes of the largest partition."""

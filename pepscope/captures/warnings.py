@@ -55,7 +55,7 @@ _NOT_CAPTURED = (
 
 def capture_warnings(path: str, core: _core.Capture) -> tuple[str, ...]:
     """The sentences on a capture; none for a capture without peculiarities."""
-    return (*_file_warnings(path, core), *_not_captured(core), *_oversize(core))
+    return (*_file_warnings(path, core), *_not_captured(core), *_out_of_time(core), *_oversize(core))
 
 
 def _file_warnings(path: str, core: _core.Capture) -> Iterator[str]:
@@ -99,6 +99,14 @@ def _not_captured(core: _core.Capture) -> Iterator[str]:
     for key, noun, what in _NOT_CAPTURED:
         if found[key]:
             yield f"{_counted(found[key], noun)} {what}"
+
+
+def _out_of_time(core: _core.Capture) -> Iterator[str]:
+    if count := core.left_in_file_order:
+        yield (
+            f"{_counted(count, 'connection')} with times that fall back: standard input cannot be read again in the "
+            "order of time, so that round trips may be wrong; give a file instead"
+        )
 
 
 def _oversize(core: _core.Capture) -> Iterator[str]:

@@ -86,6 +86,35 @@ def inspected(path: str) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["client"], row["server"]) if "client" in row else json.dumps(row))
 
 
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("memory_bytes", [1, 20_000, 1 << 30])
+def test_connections_without_packets_stay(recorded, order, memory_bytes, tmp_path):
+    write(tmp_path / "plain.pcap", recorded, "raw")
+    path, _ = written(recorded, order, tmp_path)
+    plain = open_capture(tmp_path / "plain.pcap", columns=False, payload=False)
+    changed = open_capture(path, columns=False, payload=False, memory_bytes=memory_bytes)
+    there = by_end_points(changed)
+    assert len(plain.connections) == len(there) == len(changed.connections)
+    for end_points, number in by_end_points(plain).items():
+        one, other = plain.connections[number], changed.connections[there[end_points]]
+        assert one._replace(id=0) == other._replace(id=0)
+
+
+def test_standard_input_that_keeps_connections_alone_says_that_times_fall_back(recorded, tmp_path):
+    write(tmp_path / "plain.pcap", recorded, "raw")
+    path, _ = written(recorded, "openers last", tmp_path)
+    command = [sys.executable, "-P", "-m", "pepscope", "inspect", "--json", "-"]
+    warnings = []
+    for each in (tmp_path / "plain.pcap", path):
+        with each.open("rb") as file:
+            warnings.append(
+                json.loads(subprocess.run(command, stdin=file, capture_output=True, check=True).stdout)["warnings"]
+            )
+    assert warnings[0] == []
+    [sentence] = warnings[1]
+    assert "connections with times that fall back: standard input cannot be read again" in sentence
+
+
 def test_standard_input_that_keeps_packets_is_read_in_time(recorded, tmp_path):
     """Segments of standard input are kept in files, so that they can be read again."""
     write(tmp_path / "apart.pcap", one_direction_first(recorded, False), "raw")

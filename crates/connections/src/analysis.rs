@@ -194,9 +194,12 @@ impl Analysis {
 
     /// End points of connections whose times fall back.
     pub(crate) fn doubted(&self) -> Doubted {
-        Doubted::new(
-            self.connections.iter().filter(|connection| connection.falls_back).map(|connection| connection.key),
-        )
+        Doubted::new(self.falling_back().map(|connection| connection.key))
+    }
+
+    /// Connections whose times fall back.
+    pub(crate) fn falling_back(&self) -> impl Iterator<Item = &Connection> {
+        self.connections.iter().filter(|connection| connection.falls_back)
     }
 
     /// The end of the capture.

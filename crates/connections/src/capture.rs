@@ -50,11 +50,18 @@ pub struct AnalysedCapture {
     summaries: Summaries,
     packets: Packets,
     observed: Observed,
+    left_in_file_order: usize,
 }
 
 impl AnalysedCapture {
-    pub(crate) fn new(tally: Tally, summaries: Summaries, packets: Packets, observed: Observed) -> Self {
-        AnalysedCapture { tally, summaries, packets, observed }
+    pub(crate) fn new(
+        tally: Tally,
+        summaries: Summaries,
+        packets: Packets,
+        observed: Observed,
+        left_in_file_order: usize,
+    ) -> Self {
+        AnalysedCapture { tally, summaries, packets, observed, left_in_file_order }
     }
 
     /// What the capture held besides TCP.
@@ -68,6 +75,11 @@ impl AnalysedCapture {
             Summaries::InMemory(connections) => connections.not_captured(),
             Summaries::InFile(stored) => stored.not_captured(),
         }
+    }
+
+    /// Connections whose times fall back, but whose packets could not be read again in the order of time.
+    pub fn left_in_file_order(&self) -> usize {
+        self.left_in_file_order
     }
 
     /// The largest partition, where it takes more memory than was allowed.

@@ -93,8 +93,10 @@ pub fn read_capture<S: Source>(
         plan = match pass(source, &mut reader, &mut sink)? {
             Some(other) => other,
             None => {
+                let left_in_file_order = sink.left_in_file_order();
                 let (summaries, packets) = sink.finish()?;
-                return Ok(AnalysedCapture::new(reader.tally().clone(), summaries, packets, observer.finish()));
+                let (tally, observed) = (reader.tally().clone(), observer.finish());
+                return Ok(AnalysedCapture::new(tally, summaries, packets, observed, left_in_file_order));
             }
         };
     }
@@ -308,6 +310,12 @@ impl Sink {
             return None;
         }
         self.analysis.as_ref().map(Analysis::doubted).filter(|doubted| !doubted.is_empty())
+    }
+
+    /// Connections whose times fall back and whose packets are nowhere to be read again.
+    fn left_in_file_order(&self) -> usize {
+        let are_left = !self.can_be_read_again && !self.settings.columns;
+        self.analysis.as_ref().filter(|_| are_left).map_or(0, |analysis| analysis.falling_back().count())
     }
 
     fn finish(self) -> Result<(Summaries, Packets), SpillError> {

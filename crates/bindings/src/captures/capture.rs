@@ -153,6 +153,12 @@ impl Capture {
         Ok(named)
     }
 
+    /// Connections whose times fall back, but whose packets could not be read again in the order of time.
+    #[getter]
+    fn left_in_file_order(&self) -> usize {
+        self.analysed.left_in_file_order()
+    }
+
     /// Where a partition takes more memory than was allowed: bytes allowed, partitions, packets and bytes of the largest
     /// connection, packets and bytes of the largest partition.
     #[getter]
