@@ -80,13 +80,12 @@ impl UsualBlock {
         bytes: [0; BLOCK_BYTES],
     };
 
-    /// The block of segments like `segment`, whose payload is not text, over IPv4 without link header; `None` if theirs
-    /// is not a usual one.
+    /// The block of segments like `segment`, whose payload is not text, over IPv4 without link header and without options
+    /// but timestamps; `None` if theirs has another length before the payload.
     pub(super) fn of(segment: &Segment, parts: &Parts) -> Option<Self> {
         let has_timestamps = segment.timestamps.is_some();
         let payload_at = OPTIONS_AT + if has_timestamps { TIMESTAMPS_BYTES } else { 0 };
-        let is_plain = !segment.flags.has(Flags::SYN) && segment.sack.is_empty();
-        if !is_plain || parts.start.len() != payload_at {
+        if parts.start.len() != payload_at {
             return None;
         }
         let mut bytes = [0; BLOCK_BYTES];
