@@ -69,21 +69,25 @@ def test_connections_packets_and_payload_stay(recorded, order, memory_bytes, tmp
             assert (sample.offsets.tolist(), sample.pieces) == (same.offsets.tolist(), same.pieces)
 
 
+def printed(path: Path, *command: str) -> Any:
+    """What a command prints as JSON, which gets the file as standard input."""
+    line = [sys.executable, "-P", "-m", "pepscope", *command]
+    with path.open("rb") as file:
+        return json.loads(subprocess.run(line, stdin=file, capture_output=True, check=True).stdout)
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_inspect_prints_the_round_trips_of_the_file_in_order(recorded, order, tmp_path):
     write(tmp_path / "plain.pcap", recorded, "raw")
     path, _ = written(recorded, order, tmp_path)
-    plain, changed = (inspected(str(each)) for each in (tmp_path / "plain.pcap", path))
-    assert plain == changed
-
-
-def inspected(path: str) -> list[dict[str, Any]]:
-    command = [sys.executable, "-P", "-m", "pepscope", "inspect", "--json", path]
-    document = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    rows = [{name: value for name, value in each.items() if name != "first_frame"} for each in document["connections"]]
-    for row in rows:
-        row.pop("id", None)
-    return sorted(rows, key=lambda row: (row["client"], row["server"]) if "client" in row else json.dumps(row))
+    rows = []
+    for each in (tmp_path / "plain.pcap", path):
+        connections = printed(each, "inspect", "--json", str(each))["connections"]
+        rows.append(
+            sorted(({**row, "id": None} for row in connections), key=lambda row: (row["client"], row["server"]))
+        )
+    assert any(row["down"]["round_trip_time_min_ns"] for row in rows[0])
+    assert rows[0] == rows[1]
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -103,15 +107,8 @@ def test_connections_without_packets_stay(recorded, order, memory_bytes, tmp_pat
 def test_standard_input_that_keeps_connections_alone_says_that_times_fall_back(recorded, tmp_path):
     write(tmp_path / "plain.pcap", recorded, "raw")
     path, _ = written(recorded, "openers last", tmp_path)
-    command = [sys.executable, "-P", "-m", "pepscope", "inspect", "--json", "-"]
-    warnings = []
-    for each in (tmp_path / "plain.pcap", path):
-        with each.open("rb") as file:
-            warnings.append(
-                json.loads(subprocess.run(command, stdin=file, capture_output=True, check=True).stdout)["warnings"]
-            )
-    assert warnings[0] == []
-    [sentence] = warnings[1]
+    assert printed(tmp_path / "plain.pcap", "inspect", "--json", "-")["warnings"] == []
+    [sentence] = printed(path, "inspect", "--json", "-")["warnings"]
     assert "connections with times that fall back: standard input cannot be read again" in sentence
 
 
@@ -119,10 +116,11 @@ def test_standard_input_that_keeps_packets_is_read_in_time(recorded, tmp_path):
     """Segments of standard input are kept in files, so that they can be read again."""
     write(tmp_path / "apart.pcap", one_direction_first(recorded, False), "raw")
     write(tmp_path / "plain.pcap", recorded, "raw")
-    command = [sys.executable, "-P", "-m", "pepscope", "detect", "--json", "-", "-"]
-    groups = []
-    for name in ("plain.pcap", "apart.pcap"):
-        with (tmp_path / name).open("rb") as file:
-            document = json.loads(subprocess.run(command, stdin=file, capture_output=True, check=True).stdout)
-        groups.append([(group["verdict"], group["exchanges"], group["probability"]) for group in document["groups"]])
-    assert groups[0] == groups[1]
+    plain, apart = (
+        [(group["verdict"], group["exchanges"], group["probability"]) for group in document["groups"]]
+        for document in (
+            printed(tmp_path / name, "detect", "--json", "-", "-") for name in ("plain.pcap", "apart.pcap")
+        )
+    )
+    assert plain
+    assert plain == apart
