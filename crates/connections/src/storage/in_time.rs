@@ -7,7 +7,7 @@ use pepscope_wire::segment::Segment;
 
 use crate::analysis::Analysis;
 use crate::key::Key;
-use crate::storage::sorted::{Sorter, RUN_BYTES};
+use crate::storage::sorted::{Sorted, Sorter, RUN_BYTES};
 use crate::storage::spill::{Partitions, SpillError};
 use crate::stream::contradictions::Contradictions;
 use crate::table::{FlowTable, Place};
@@ -88,6 +88,23 @@ impl Partitions {
         doubted: &mut Doubted,
         analysis: &mut Analysis,
     ) -> Result<(), SpillError> {
+        let sorted = self.weigh_orders(partition, doubted)?;
+        let mut reader = self.read(partition);
+        while let Some(segment) = reader.next_segment()? {
+            if !doubted.go_by_time(&Key::of(&segment)) {
+                analysis.push(&segment);
+            }
+        }
+        sorted.visit(|segment| {
+            if doubted.go_by_time(&Key::of(segment)) {
+                analysis.push(segment);
+            }
+        })
+    }
+
+    /// Counts what the segments of a partition between doubted end points contradict in either order. Gives them in the
+    /// order of time.
+    fn weigh_orders(&self, partition: usize, doubted: &mut Doubted) -> Result<Sorted, SpillError> {
         let mut sorter = Sorter::create(self.directory(), RUN_BYTES)?;
         let mut reader = self.read(partition);
         while let Some(segment) = reader.next_segment()? {
@@ -102,16 +119,6 @@ impl Partitions {
                 pair.in_time.note(side, segment);
             }
         })?;
-        let mut reader = self.read(partition);
-        while let Some(segment) = reader.next_segment()? {
-            if !doubted.go_by_time(&Key::of(&segment)) {
-                analysis.push(&segment);
-            }
-        }
-        sorted.visit(|segment| {
-            if doubted.go_by_time(&Key::of(segment)) {
-                analysis.push(segment);
-            }
-        })
+        Ok(sorted)
     }
 }
