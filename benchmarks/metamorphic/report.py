@@ -75,12 +75,14 @@ def _case_judgements(scored: Sequence[Scored]) -> list[_CaseJudgement]:
     return [_CaseJudgement(one, j, recorded.get((one.source, j.flow), False)) for one in scored for j in one.judgements]
 
 
-def _share(count: int, of: int) -> str:
+def share(count: int, of: int) -> str:
+    """A count among others, with its interval of 95 % (Wilson)."""
     low, high = wilson(count, of)
     return f"{count} / {of} ({round(100 * low, 4):.3g} to {100 * high:.3g} %)"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table in Markdown, of numbers but for its first column."""
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows])
 
@@ -96,7 +98,7 @@ def _goals(judged: Sequence[_CaseJudgement]) -> str:
         "... for a relay, rightly": [j for j in undecidable if j.truth == "split"],
         "... for a store, rightly": [j for j in undecidable if j.truth == "proxy"],
     }  # fmt: skip
-    rows = [(title, _share(sum(map(is_wrong, of[title])), len(of[title]))) for title, is_wrong in _WRONG.items()]
+    rows = [(title, share(sum(map(is_wrong, of[title])), len(of[title]))) for title, is_wrong in _WRONG.items()]
     cases = len({one.scored.number for one in judged if one.scored.number >= 0})
     sources = len({one.scored.source for one in judged})
     head = f"{len(changed)} judgements of {cases} changed pairs made from {sources} recorded ones."
@@ -104,8 +106,7 @@ def _goals(judged: Sequence[_CaseJudgement]) -> str:
         "A kind is called undecidable where the set-up does not make sure that captures show it, though some do: "
         "a buffer that fills and empties in turn, a CONNECT head, much of a transfer taken in before any is forwarded."
     )
-    table = _table(("what no change allows", "seen (95 % interval)"), rows)
-    return f"{head}\n\n{table}\n\n{kinds}"
+    return f"{head}\n\n{table(('what no change allows', 'seen (95 % interval)'), rows)}\n\n{kinds}"
 
 
 def _places(judged: Sequence[_CaseJudgement]) -> dict[tuple[str, str], list[_CaseJudgement]]:
@@ -135,12 +136,12 @@ def _by_change(judged: Sequence[_CaseJudgement]) -> str:
         cells = []
         for place in (("server", "mobile"), ("both", "pair")):
             ones = [one for key in place for one in alone.get((change.name, key), [])]
-            cells.append(_share(_undecided(ones), len(ones)) if ones else "")
+            cells.append(share(_undecided(ones), len(ones)) if ones else "")
         rows.append((change.name, *cells, f"{wrong[change.name]} / {anyhow[change.name]}"))
     head = ("change", "alone, one side: undecided", "alone, both sides: undecided", "wrong with any others")
     keeps = "\n".join(f"- **{change.name}**: {change.keeps}" for change in CHANGES)
     text = "Undecided: of the flows whose verdict was right as recorded, those that this change alone left undecided."
-    return f"{text}\n\n{_table(head, rows)}\n\nWhat each change is:\n\n{keeps}"
+    return f"{text}\n\n{table(head, rows)}\n\nWhat each change is:\n\n{keeps}"
 
 
 def _worst(judged: Sequence[_CaseJudgement]) -> str:
@@ -148,5 +149,5 @@ def _worst(judged: Sequence[_CaseJudgement]) -> str:
         ((_undecided(ones) / len(ones), name, place, len(ones)) for (name, place), ones in _places(judged).items()),
         reverse=True,
     )
-    named = [f"{name} ({place}) {100 * share:.0f} % of {count}" for share, name, place, count in shares[:3]]
+    named = [f"{name} ({place}) {100 * undecided:.0f} % of {count}" for undecided, name, place, count in shares[:3]]
     return f"Most often undecided: {'; '.join(named)}."

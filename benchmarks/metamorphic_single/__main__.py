@@ -35,6 +35,7 @@ def main() -> int:
         parser.error(f"no truth.json in or below {', '.join(map(str, arguments.directories))}")
     if arguments.case is not None:
         return _show(arguments.seed, arguments.case, all_sources, arguments.work)
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
     scored = score(arguments.seed, all_sources, arguments.judgements, arguments.jobs, arguments.output)
     text = section(scored)
     print(f"{text}\n\n{failures(scored)}")

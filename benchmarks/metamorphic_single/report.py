@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from benchmarks.metamorphic.report import share, table
 from benchmarks.metamorphic_single.changes import CHANGES
 from benchmarks.metamorphic_single.run import Scored
 from benchmarks.metamorphic_single.score import Judgement
-from detector.corpora.validation.intervals import wilson
 
 SECTION = "metamorphic-single"
 
@@ -106,7 +106,7 @@ def _goals(judged: Sequence[CaseJudgement]) -> str:
             (f"{name}: ... and not as recorded", _share(split, lambda each: each.newly_regular)),
         ]
     rows.append(("crashes", _share(judged, lambda each: each.judgement.crashed)))
-    return _table(("what no change allows", "seen (95 % interval)"), rows)
+    return table(("what no change allows", "seen (95 % interval)"), rows)
 
 
 def _by_change(judged: Sequence[CaseJudgement]) -> str:
@@ -124,17 +124,8 @@ def _by_change(judged: Sequence[CaseJudgement]) -> str:
         "change", "alone: groups undecided", "alone: connections undecided", "with any others: newly split",
         "with any others: newly regular",
     )  # fmt: skip
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _share(inside: Sequence[CaseJudgement], test: Callable[[CaseJudgement], bool]) -> str:
-    number, of = sum(map(test, inside)), len(inside)
-    if not of:
-        return "-"
-    low, high = wilson(number, of)
-    return f"{number} / {of} ({round(100 * low, 4):.3g} to {100 * high:.3g} %)"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
-    return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows])
+    return share(sum(map(test, inside)), len(inside)) if inside else "-"
