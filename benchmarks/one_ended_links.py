@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.one_ended_score.truths import GroupTruth, read_truths
-from detector.one_capture.likelihoods.exchange_timing import exchange_timing
+from detector.one_capture.columns import VantageColumns, vantage_columns
+from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exchange_timing
 from detector.one_capture.likelihoods.near_links import BYTES_EDGES, SPREAD_EDGES_S, link_class, spreads_s
 from detector.one_capture.likelihoods.timing_tables import Floats
-from detector.one_capture.networks import NetworkTable, places
-from pepscope.captures.capture import open_capture
+from detector.one_capture.networks import NetworkTable, Places, places
+from pepscope.captures.capture import Capture, open_capture
 from pepscope.captures.packets import Direction
 
 #: Groups that the shares of all sizes of trains together are worth before any of one size was seen.
@@ -32,35 +34,55 @@ PRIOR_GROUPS = 4.0
 _ONCE, _BESIDE = 0.5, (0.25, 0.5, 0.25)
 
 
+@dataclass(frozen=True, slots=True)
+class ServersCapture:
+    """A capture at servers: its groups, their timing, how much round trips of each vary, and by their numbers the
+    truths of those that are split in the network or not at all."""
+
+    vantage: VantageColumns
+    where: Places
+    timing: ExchangeTiming
+    variation_s: Floats
+    truths: Mapping[int, GroupTruth]
+
+
+def servers_captures(directory: Path) -> Iterator[ServersCapture]:
+    """The captures of these networks that hold groups of servers' sides whose truth is known."""
+    for truth_file in sorted(directory.glob("*/truth.json")):
+        for file, truths in read_truths(truth_file.parent).items():
+            known = {
+                (truth.prefix, truth.port): truth for truth in truths if truth.side == "server" and truth.host is None
+            }
+            capture = open_capture(str(truth_file.parent / file), tcp_needed=False)
+            if known and capture.tcp_packet_count:
+                yield _servers_capture(capture, known)
+
+
+def _servers_capture(capture: Capture, known: Mapping[tuple[str, int], GroupTruth]) -> ServersCapture:
+    vantage = vantage_columns([capture])
+    where = places(vantage.columns, at_client=False, table=NetworkTable())
+    timing = exchange_timing(vantage.exchanges, where, at_client=False)
+    names = zip(where.network, where.port.tolist(), strict=True)
+    truths = {number: known[name] for number, name in enumerate(names) if name in known}
+    return ServersCapture(
+        vantage, where, timing, timing.of_groups(timing.variation_s, where.member_group, len(where.network)),
+        {number: truth for number, truth in truths.items() if truth.is_split_in_network or not truth.is_split},
+    )  # fmt: skip
+
+
 def counts(directory: Path) -> dict[str, Floats]:
     """Groups by truth (`end`, `split`), steadiness of round trips, bytes of trains and spread."""
     shape = (2, len(BYTES_EDGES) + 1, len(SPREAD_EDGES_S) + 1)
     found = {"end": np.zeros(shape), "split": np.zeros(shape)}
-    for truth_file in sorted(directory.glob("*/truth.json")):
-        for file, truths in read_truths(truth_file.parent).items():
-            for name, place in _of_capture(truth_file.parent / file, truths):
-                found[name][place] += 1
+    for capture in servers_captures(directory):
+        where, groups = capture.where, len(capture.variation_s)
+        answered = np.bincount(where.member_group[capture.timing.member], minlength=groups) > 0
+        train_bytes, spread_s = spreads_s(capture.vantage.senders, Direction.UP.value, where.group, groups)
+        classes = np.stack(link_class(spread_s, train_bytes, capture.variation_s), axis=1)
+        for number, truth in capture.truths.items():
+            if answered[number] and train_bytes[number] > 0:
+                found["split" if truth.is_split else "end"][tuple(classes[number].tolist())] += 1
     return found
-
-
-def _of_capture(path: Path, truths: list[GroupTruth]) -> Iterator[tuple[str, tuple[int, int, int]]]:
-    known = {(truth.prefix, truth.port): truth for truth in truths if truth.side == "server" and truth.host is None}
-    capture = open_capture(str(path), tcp_needed=False)
-    if not known or not capture.tcp_packet_count:
-        return
-    where = places(capture.connection_columns(), at_client=False, table=NetworkTable())
-    groups = len(where.network)
-    timing = exchange_timing(capture.exchanges(), where, at_client=False)
-    variation_s = timing.of_groups(timing.variation_s, where.member_group, groups)
-    answered = np.bincount(where.member_group[timing.member], minlength=groups) > 0
-    of_connection = where.member_group[where.member]
-    train_bytes, spread_s = spreads_s(capture.senders(), Direction.UP.value, of_connection, groups)
-    classes = np.stack(link_class(spread_s, train_bytes, variation_s), axis=1)
-    for number in np.flatnonzero(answered & (train_bytes > 0)).tolist():
-        truth = known.get((where.network[number], int(where.port[number])))
-        if truth is not None and (truth.is_split_in_network or not truth.is_split):
-            steady, size, spread = classes[number].tolist()
-            yield ("split" if truth.is_split else "end"), (steady, size, spread)
 
 
 def shares(of: Floats) -> Floats:

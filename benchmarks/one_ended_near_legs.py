@@ -16,15 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.one_ended_links import shares
-from benchmarks.one_ended_score.truths import GroupTruth, read_truths
-from detector.one_capture.columns import vantage_columns
-from detector.one_capture.likelihoods.exchange_timing import exchange_timing
+from benchmarks.one_ended_links import ServersCapture, servers_captures, shares
 from detector.one_capture.members import quantiles
-from detector.one_capture.networks import NetworkTable, places
 from detector.one_capture.senders.first_words import COUNT_EDGES, SHARE_EDGES, first_words_s, words_class
 from detector.one_capture.senders.near_variation import VARIATION_EDGES_S, variation_class
-from pepscope.captures.capture import open_capture
 
 #: Answers end to end are late where the 20 % quantile of a group's takes so long beyond the transport (s).
 _LATE_S, _FAST = 0.01, 0.2
@@ -38,36 +33,23 @@ class _Counts:
         words = (2, len(COUNT_EDGES) + 1, len(SHARE_EDGES) + 1)
         variations = len(VARIATION_EDGES_S) + 1
         self.words = {name: np.zeros(words) for name in ("end", "split")}
+        # In three axes, as `shares` has them.
         self.variation = {name: np.zeros((1, 1, variations)) for name in ("end", "split")}
 
 
-def count(counts: _Counts, directory: Path) -> None:
-    """Count the groups of these networks."""
-    for truth_file in sorted(directory.glob("*/truth.json")):
-        for file, truths in read_truths(truth_file.parent).items():
-            _count_capture(counts, truth_file.parent / file, truths)
-
-
-def _count_capture(counts: _Counts, path: Path, truths: list[GroupTruth]) -> None:
-    known = {(truth.prefix, truth.port): truth for truth in truths if truth.side == "server" and truth.host is None}
-    capture = open_capture(str(path), tcp_needed=False)
-    if not known or not capture.tcp_packet_count:
-        return
-    vantage = vantage_columns([capture])
-    where = places(vantage.columns, at_client=False, table=NetworkTable())
-    groups = len(where.network)
-    timing = exchange_timing(vantage.exchanges, where, at_client=False)
+def count(counts: _Counts, capture: ServersCapture) -> None:
+    """Count the groups of a capture."""
+    vantage, where, variation_s = capture.vantage, capture.where, capture.variation_s
+    groups, timing = len(variation_s), capture.timing
     fast_s = quantiles(timing.excess_s, where.member_group[timing.member], groups, _FAST)
     words_s = first_words_s(vantage.exchanges, vantage.columns)
-    variation_s = timing.of_groups(timing.variation_s, where.member_group, groups)
-    some = np.bincount(where.group[~np.isnan(words_s)], minlength=groups) > 0
+    speaks = np.bincount(where.group[~np.isnan(words_s)], minlength=groups) > 0
     words, varies = np.stack(words_class(words_s, where.group, variation_s), axis=1), variation_class(variation_s)
-    for number in np.flatnonzero(~np.isnan(fast_s)).tolist():
-        truth = known.get((where.network[number], int(where.port[number])))
-        if truth is None or not (truth.is_split_in_network or (not truth.is_split and fast_s[number] > _LATE_S)):
+    for number, truth in capture.truths.items():
+        if np.isnan(fast_s[number]) or not (truth.is_split or fast_s[number] > _LATE_S):
             continue
         name = "split" if truth.is_split else "end"
-        if some[number]:
+        if speaks[number]:
             counts.words[name][tuple(words[number].tolist())] += 1
         if not np.isnan(variation_s[number]):
             counts.variation[name][0, 0, varies[number]] += 1
@@ -81,7 +63,8 @@ def main() -> None:
     arguments = parser.parse_args()
     counts = _Counts()
     for directory in arguments.directories:
-        count(counts, directory)
+        for capture in servers_captures(directory):
+            count(counts, capture)
     words = {name: shares(of).round(5).tolist() for name, of in counts.words.items()}
     variation = {name: shares(of)[0, 0].round(5).tolist() for name, of in counts.variation.items()}
     for name, content in (("first_words", words), ("near_variation", variation)):
