@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from benchmarks.marked_sections import write_section
 from benchmarks.metamorphic.case import draw_case, judge_case
 from benchmarks.metamorphic.pairs import Source, sources
 from benchmarks.metamorphic.report import SECTION, failures, section
-from benchmarks.metamorphic.run import score
+from benchmarks.metamorphic.run import score, scored_detector
 from benchmarks.metamorphic.simulated import make_simulated
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +33,9 @@ def main() -> int:
     if arguments.case is not None:
         return _show(arguments.seed, arguments.case, all_sources, arguments.work)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    scored = score(arguments.seed, all_sources, arguments.judgements, arguments.jobs, arguments.output, _detector())
+    scored = score(
+        arguments.seed, all_sources, arguments.judgements, arguments.jobs, arguments.output, scored_detector()
+    )
     text = section(scored)
     print(text)
     print("\n## What no change allows\n\n" + failures(scored))
@@ -58,16 +59,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--write", type=Path, help="a page with the marked section")
     parser.add_argument("--case", type=int, help="judge this case alone and keep its captures")
     return parser.parse_args()
-
-
-def _detector() -> str:
-    """Which detector is scored: the last commit to it, and whether it was changed since."""
-    rooms = ("detector", "pepscope", "crates")
-    commit, changed = (
-        subprocess.run(["git", "-C", str(ROOT), *command, "--", *rooms], capture_output=True, text=True, check=False)
-        for command in (("log", "-1", "--format=%h"), ("status", "--porcelain"))
-    )
-    return (commit.stdout.strip() or "unknown") + ("-changed" if changed.stdout.strip() else "")
 
 
 def _show(seed: str, number: int, all_sources: list[Source], work: Path) -> int:

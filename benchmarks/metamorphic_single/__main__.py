@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.marked_sections import write_section
+from benchmarks.metamorphic.run import scored_detector
 from benchmarks.metamorphic_single.captures import Source, sources
 from benchmarks.metamorphic_single.case import draw_case, judge_case
 from benchmarks.metamorphic_single.report import SECTION, failures, section, with_recorded
@@ -36,7 +37,9 @@ def main() -> int:
     if arguments.case is not None:
         return _show(arguments.seed, arguments.case, all_sources, arguments.work)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    scored = score(arguments.seed, all_sources, arguments.judgements, arguments.jobs, arguments.output)
+    scored = score(
+        arguments.seed, all_sources, arguments.judgements, arguments.jobs, arguments.output, scored_detector()
+    )
     text = section(scored)
     print(f"{text}\n\n{failures(scored)}")
     if arguments.write is not None:

@@ -113,18 +113,20 @@ def test_a_case_depends_on_seed_number_and_sources_alone():
 
 
 def test_results_are_counted_beside_the_capture_as_recorded(tmp_path):
-    scored = score("1", BOTH, 20, 1, tmp_path / "results.jsonl")
-    lines = (tmp_path / "results.jsonl").read_text().splitlines()
+    scored = score("1", BOTH, 20, 1, tmp_path / "results.jsonl", "d")
+    _, *lines = (tmp_path / "results.jsonl").read_text().splitlines()
     assert [Scored.from_line(line).changes for line in lines] == [one.changes for one in scored]
     assert {one.source for one in scored if one.number < 0} == {source.name for source in BOTH}
     assert f"{len(with_recorded(scored))} judgements" in section(scored)
+    again = score("1", BOTH, 20, 1, tmp_path / "results.jsonl", "d")
+    assert [one.line() for one in again] == lines
 
 
 def test_captures_of_which_nothing_is_judged_are_not_changed(tmp_path):
     named = {"file": "a.pcap", "groups": []}
     (tmp_path / "manifest.json").write_text(json.dumps({"captures": [named]}))
     (tmp_path / "a.pcap").write_bytes((FOLDER / REGULAR.file).read_bytes())
-    (one,) = score("1", sources([tmp_path]), 20, 1, tmp_path / "results.jsonl")
+    (one,) = score("1", sources([tmp_path]), 20, 1, tmp_path / "results.jsonl", "d")
     assert (one.number, one.judgements) == (-1, ())
 
 

@@ -146,9 +146,10 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     few = [REGULAR, SPLIT]
     whole = score("1", few, 120, 1, tmp_path / "whole.jsonl", "d")
     lines = (tmp_path / "whole.jsonl").read_text().splitlines(keepends=True)
-    (tmp_path / "stopped.jsonl").write_text("".join(lines[:20]))
-    resumed = score("1", few, 120, 1, tmp_path / "stopped.jsonl", "d")
-    assert [one.line() for one in resumed[: len(whole)]] == [one.line() for one in whole]
+    for stopped in (20, 2):  # among changed pairs, and before all were judged as recorded
+        (tmp_path / "stopped.jsonl").write_text("".join(lines[:stopped]))
+        resumed = score("1", few, 120, 1, tmp_path / "stopped.jsonl", "d")
+        assert [one.line() for one in resumed[: len(whole)]] == [one.line() for one in whole]
     with pytest.raises(ValueError, match="must hold results of these sources"):
         score("2", few, 120, 1, tmp_path / "whole.jsonl", "d")
 
