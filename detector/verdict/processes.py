@@ -6,6 +6,7 @@ import multiprocessing
 import signal
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkContext, ForkProcess
 from multiprocessing.sharedctypes import Synchronized
@@ -21,7 +22,7 @@ def from_processes(
 ) -> Iterator[Made]:
     """What `work` makes of each of the parts, in their order, by so many forked processes.
 
-    `tasks` are numbers of the parts that one process does.
+    `tasks` are numbers of the parts that one process does. Where no process is to be had this one does the work.
 
     Raises what `work` raises, and PepscopeError where a process ends without a result.
     """
@@ -30,9 +31,13 @@ def from_processes(
     processes: dict[Connection, ForkProcess] = {}
     early: dict[int, Made] = {}
     try:
-        for _ in range(jobs):
-            link, process = _started(context, work, parts, tasks, counter)
-            processes[link] = process
+        with suppress(OSError):  # no further one is to be had: those that are do all tasks
+            for _ in range(jobs):
+                link, process = _started(context, work, parts, tasks, counter)
+                processes[link] = process
+        if not processes:
+            yield from map(work, parts)
+            return
         for number in range(len(parts)):
             while number not in early:
                 early |= _received(processes)

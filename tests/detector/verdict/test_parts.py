@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from collections.abc import Sequence
+from multiprocessing.context import ForkProcess
 
 import pytest
 
@@ -75,6 +77,24 @@ def test_a_stretch_is_the_work_of_one_process(jobs: int, stretches: list[int]) -
         assert len({process for _, process in made[begin : begin + length]}) == 1
         begin += length
     assert all(len(part) <= max(1, len(places) // (8 * jobs)) for part, _ in found)
+
+
+@pytest.mark.parametrize("to_be_had", [0, 1])
+def test_work_is_done_by_the_processes_that_are_to_be_had(to_be_had: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = ForkProcess.start
+    started: list[ForkProcess] = []
+
+    def refuse(process: ForkProcess) -> None:
+        if len(started) == to_be_had:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        started.append(process)
+        start(process)
+
+    monkeypatch.setattr(ForkProcess, "start", refuse)
+    found = list(by_parts(lambda part: [(place, os.getpid()) for place in part], range(100), 3))
+    made = [each for _, part in found for each in part]
+    assert [place for place, _ in made] == list(range(100))
+    assert {process for _, process in made} == ({started[0].pid} if to_be_had else {os.getpid()})
 
 
 def test_who_stops_asking_leaves_no_process_behind() -> None:
