@@ -136,8 +136,8 @@ def _site(figures: PoolFigures) -> str:
 
 def _network_or_site(figures: PoolFigures) -> str:
     return (
-        f"{_split(figures)} {_ONE_HOST[figures.side]} whether the split point stands in the network or in front of the "
-        "server, at its own site."
+        f"{_split(figures)} {_ONE_HOST[figures.side]} whether the split point stands in the network or belongs to the "
+        "server's own site (a load balancer, a CDN's edge)."
     )
 
 
