@@ -20,7 +20,7 @@ EXAMPLE_CAPTURES := examples/split/server.pcap.gz examples/split/mobile.pcap.gz
 .PHONY: help client install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench split-gain papers validate validate-fresh validate-simulated validate-metamorphic validate-metamorphic-single calibrate docs docs-site wheel check-targets deb man clean system-packages
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-20s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-28s %s\n", $$1, $$2 }'
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -41,7 +41,7 @@ def _written() -> list[tuple[str, str]]:
 
 def test_every_program_finds_its_section_in_the_page_that_the_makefile_names() -> None:
     written = _written()
-    assert len(written) == 5
+    assert len(written) == (TOP / "Makefile").read_text(encoding="utf-8").count("--write docs/") > 1
     for program, page in written:
         module = import_module(program)
         name = getattr(module, "SECTION", None) or import_module(f"{program}.__main__").SECTION
