@@ -32,7 +32,7 @@ PLUG_IN = Method("plug_in", "Plug-in", (Seen,), found, lambda _: True)
 
 def test_nobody_is_asked_without_a_reason() -> None:
     options = DetectOptions()
-    assert further_methods.further_methods(options) == ()
+    assert list(further_methods.further_methods(options)) == []
     assert further_evidence([open_capture(WHOLE)], options, ()) is None
 
 
