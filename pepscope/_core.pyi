@@ -83,6 +83,7 @@ __all__ = [
     "frame_spans",
     "frames_at",
     "frames_of_connections",
+    "frames_of_rows",
     "header_kinds",
     "held_acknowledgements",
     "hop_limits",
@@ -935,6 +936,13 @@ def row_codes(
 def frame_spans(capture: Capture, connections: Sequence[int]) -> npt.NDArray[np.int64]:
     """The first and the last frame of some connections, a row a connection; -1 of those without packets."""
 
+def frames_of_rows(
+    capture: Capture, connections: Sequence[int], rows: Sequence[Sequence[int]]
+) -> list[tuple[tuple[int, int] | None, list[int]]]:
+    """The first and the last frame of some connections (None without packets), and those of some rows of each.
+
+    Raises ValueError where there are not as many `rows` as connections, IndexError where there is no such packet."""
+
 def frames_at(
     capture: Capture,
     connections: npt.NDArray[np.int64],
@@ -1210,11 +1218,6 @@ class Capture:
 
     def packet_columns(self, index: int) -> PacketColumns:
         """The packets of a connection."""
-
-    def frames_of_rows(
-        self, indices: Sequence[int], rows: Sequence[Sequence[int]]
-    ) -> list[tuple[tuple[int, int] | None, list[int]]]:
-        """The first and the last frame of some connections (None without packets), and those of some rows of each."""
 
     def frame_numbers(self, index: int) -> npt.NDArray[np.int64]:
         """Frame number of each packet of a connection, from 1."""

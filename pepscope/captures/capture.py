@@ -243,7 +243,7 @@ class Capture:
     ) -> list[tuple[tuple[int, int] | None, list[int]]]:
         """The first and the last frame of some connections (None without packets), and those of some rows of the
         packets of each, counted as in `frame_numbers`."""
-        return self._core.frames_of_rows(connection_ids, rows)
+        return _core.frames_of_rows(self._core, connection_ids, rows)
 
     def frame_spans(self, connection_ids: Sequence[int]) -> npt.NDArray[np.int64]:
         """The first and the last of `frame_numbers` of some connections, a row a connection; `NO_FRAME` of those

@@ -40,7 +40,9 @@ mod _core {
     #[pymodule_export]
     use crate::connections::exchanges::{connection_exchanges, exchange_kinds};
     #[pymodule_export]
-    use crate::connections::one_capture::{exchanges_and_senders, frame_spans, frames_at, member_quantiles, row_codes};
+    use crate::connections::one_capture::{
+        exchanges_and_senders, frame_spans, frames_at, frames_of_rows, member_quantiles, row_codes,
+    };
     #[pymodule_export]
     use crate::flows::clocks::{Constraints, ConstraintsOfMany};
     #[pymodule_export]

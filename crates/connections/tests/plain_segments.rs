@@ -211,7 +211,7 @@ fn a_side_may_be_seen_late() {
     assert_eq!(columns(&long), columns(&short));
 }
 
-/// Wants every second packet, and only if it is told of all that have payload.
+/// Chooses every second packet with payload, so that one which is not offered changes what is kept.
 #[derive(Default)]
 struct Halves(u64);
 

@@ -292,23 +292,6 @@ impl Capture {
         Ok(handed_over(py, frames))
     }
 
-    /// Frame numbers of some packets of each of these connections, and of its first and its last packet.
-    fn frames_of_rows(&self, py: Python<'_>, indices: Vec<usize>, rows: Vec<Vec<usize>>) -> PyResult<Vec<FramesAt>> {
-        if indices.len() != rows.len() {
-            return Err(PyValueError::new_err("the columns differ in length"));
-        }
-        let of_connection = |(index, rows): (usize, Vec<usize>)| {
-            self.analysed.with_packets(index, |packets, place| {
-                let frames: Vec<i64> = packets.frame_indices(place).map(frame_number).collect();
-                let found = rows.iter().map(|&row| frames.get(row).copied()).collect::<Option<Vec<_>>>();
-                found.map(|found| (frames.iter().min().copied().zip(frames.iter().max().copied()), found))
-            })
-        };
-        let found: Result<Vec<_>, _> = py.detach(|| indices.into_iter().zip(rows).map(of_connection).collect());
-        let found: Option<Vec<_>> = found.map_err(raised)?.into_iter().collect();
-        found.ok_or_else(|| PyIndexError::new_err("there is no such packet"))
-    }
-
     /// Row, left and right edge of the SACK blocks of a connection.
     fn sack_blocks<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyTuple>> {
         let blocks = py
@@ -383,8 +366,6 @@ impl Capture {
     }
 }
 
-/// First and last frame of a connection, and those of some of its packets.
-type FramesAt = (Option<(i64, i64)>, Vec<i64>);
 /// Packets, payload up and down, and whether the clock fell.
 type Loaded = (PacketColumns, PayloadSample, PayloadSample, bool, bool);
 /// Columns, end points of clients and of servers, and options of SYNs up and down.

@@ -5,7 +5,7 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pepscope_connections::{AnalysedCapture, Columns, LookupError};
 use pepscope_evidence::exchanges::ExchangeReader;
 use pepscope_evidence::row_codes as rows;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -101,6 +101,32 @@ pub(crate) fn frame_spans<'py>(
         }
     }
     Ok(spans.into_pyarray(py))
+}
+
+/// First and last frame of a connection, and those of some of its packets.
+type FramesAt = (Option<(i64, i64)>, Vec<i64>);
+
+/// Frame numbers of some packets of each of these connections, and of its first and its last packet.
+#[pyfunction]
+pub(crate) fn frames_of_rows(
+    py: Python<'_>,
+    capture: &Capture,
+    connections: Vec<usize>,
+    rows: Vec<Vec<usize>>,
+) -> PyResult<Vec<FramesAt>> {
+    if connections.len() != rows.len() {
+        return Err(PyValueError::new_err("the columns differ in length"));
+    }
+    let of_connection = |(connection, rows): (usize, Vec<usize>)| {
+        capture.analysed.with_packets(connection, |packets, place| {
+            let frames: Vec<i64> = packets.frame_indices(place).map(frame_number).collect();
+            let found = rows.iter().map(|&row| frames.get(row).copied()).collect::<Option<Vec<_>>>();
+            found.map(|found| (frames.iter().min().copied().zip(frames.iter().max().copied()), found))
+        })
+    };
+    let found: Result<Vec<_>, _> = py.detach(|| connections.into_iter().zip(rows).map(of_connection).collect());
+    let found: Option<Vec<_>> = found.map_err(raised)?.into_iter().collect();
+    found.ok_or_else(|| PyIndexError::new_err("there is no such packet"))
 }
 
 /// A packet that is looked for in a connection.
