@@ -60,7 +60,7 @@ def of_network(posterior: Posterior, side: GroupSide) -> Floats:
     """How probable a split in the network is, by pool.
 
     A box that holds its acknowledgements back is one as well. At the server's side no timestamps tell it from answered
-    handshakes, so that there it accuses nobody.
+    handshakes, so that there it accuses no network.
     """
     return posterior.split + posterior.holding if side is GroupSide.CLIENT else posterior.split
 

@@ -65,7 +65,7 @@ class _Maker(Struct, frozen=True):
         return text
 
     def end(self) -> None:
-        """End the process, which nobody waits for any more."""
+        """End the process, of which no text is asked for any more."""
         os.close(self.pipe)
         with suppress(ProcessLookupError):
             os.kill(self.process, signal.SIGKILL)

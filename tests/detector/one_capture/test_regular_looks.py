@@ -49,7 +49,7 @@ def test_what_lies_on_a_grid_is_told_from_what_a_leg_makes_late(seed: int) -> No
 
 
 def test_clients_that_begin_when_they_like_seldom_seem_to_look() -> None:
-    """A ratio of likelihoods is 1 on average where nobody looks, so that it seldom exceeds any bound (Markov)."""
+    """A ratio of likelihoods is 1 on average where no program looks, so that it seldom exceeds any bound (Markov)."""
     nats = np.array([looks_nats(_said(seed, looks=False), ROUND_TRIP_S) for seed in range(300)])
     for bound in (1.0, 2.0, 4.0):
         assert (nats > bound).mean() <= np.exp(-bound) + 0.01
@@ -67,8 +67,8 @@ def test_a_client_that_begins_by_a_timer_tells_its_gap_once() -> None:
 
 def test_without_a_round_trip_nothing_is_said() -> None:
     assert looks_nats(_said(1, looks=True), float("nan")) == 0.0
-    nobody: Ints = np.zeros(0, np.int64)
-    assert looks_nats(Said(nobody, nobody, np.zeros(0)), ROUND_TRIP_S) == 0.0
+    none: Ints = np.zeros(0, np.int64)
+    assert looks_nats(Said(none, none, np.zeros(0)), ROUND_TRIP_S) == 0.0
 
 
 @given(st.integers(0, 100), st.booleans(), st.floats(-1e5, 1e5), st.permutations(range(8)))
