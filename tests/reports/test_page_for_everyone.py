@@ -85,6 +85,21 @@ def test_the_mode_bar_covers_no_legend(browser: Browser, pages: dict[str, Path],
         assert bottom <= legend_top
 
 
+def test_figures_keep_their_axes_when_the_window_changes(browser: Browser, pages: dict[str, Path]) -> None:
+    page = Visit(browser, pages["one connection"], viewport={"width": 1280, "height": 900}).page
+    page.wait_for_load_state("load")
+    widths = "Array.from(document.querySelectorAll('.plot[data-drawn=yes] .main-svg'), (svg) => svg.clientWidth)"
+    before = page.evaluate(widths)
+    page.set_viewport_size({"width": 900, "height": 900})
+    page.wait_for_function(f"before => {widths}.every((width, at) => width !== before[at])", arg=before)
+    below = page.evaluate(
+        """() => Array.from(document.querySelectorAll(".plot[data-drawn=yes]"), (plot) =>
+            plot.getBoundingClientRect().bottom - plot.querySelector(".main-svg").getBoundingClientRect().bottom)"""
+    )
+    assert len(below) == 7
+    assert min(below) >= 0
+
+
 def test_the_keyboard_shows_what_a_term_means(browser: Browser, pages: dict[str, Path]) -> None:
     page = Visit(browser, pages["one connection"], viewport={"width": 1280, "height": 900}).page
     term = page.locator("h1 abbr").first
