@@ -18,7 +18,7 @@ import numpy.typing as npt
 from pepscope.results.evidence.growing import TextColumn
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED
-from pepscope.results.verdicts import Verdict
+from pepscope.results.verdicts import SPLIT_VERDICTS, Verdict
 from reports.detection.ranking import KINDS_IN_ORDER
 from reports.document import compressed
 from reports.quantities import format_bytes, format_percent, format_seconds
@@ -33,10 +33,11 @@ _NUMBER = re.compile(r"([0-9]+)")
 _UNDECIDED = -1.0
 
 
-def connection_columns(pairs: PairTable, order: Sequence[int], linked: int) -> str:
+def connection_columns(pairs: PairTable, order: Sequence[int], linked: int, *, one_vantage: bool) -> str:
     """The element that `connections.js` reads: the connections at `order`, of which the first `linked` have a section.
 
-    Nothing in it comes from a capture as it is: texts are compressed and in base64.
+    The probability of a split from `one_vantage` is that of a split of either kind. Nothing in it comes from a capture
+    as it is: texts are compressed and in base64.
     """
     columns, rows = pairs.columns, [pairs.rows[place] for place in order]
     up, down = columns.payload_bytes
@@ -49,7 +50,7 @@ def connection_columns(pairs: PairTable, order: Sequence[int], linked: int) -> s
         "client": _endpoints(columns.vantages[0].client, rows),
         "server": _endpoints(columns.vantages[0].server, rows),
         "probability": _quantities(
-            [_share(pairs, row, kind) for row, kind in zip(rows, verdicts, strict=True)], _write_share
+            [_share(pairs, row, kind, one_vantage) for row, kind in zip(rows, verdicts, strict=True)], _write_share
         ),
         "payload": _quantities([up[row] + down[row] for row in rows], format_bytes),
         "duration": _quantities([columns.duration_s[row] for row in rows], format_seconds),
@@ -59,11 +60,12 @@ def connection_columns(pairs: PairTable, order: Sequence[int], linked: int) -> s
     return f'<script type="application/json" id="connection-columns">{text}</script>\n'
 
 
-def _share(pairs: PairTable, row: int, kind: Verdict) -> float:
+def _share(pairs: PairTable, row: int, kind: Verdict, one_vantage: bool) -> float:
     if kind is Verdict.INCONCLUSIVE:
         return _UNDECIDED
-    share = pairs.columns.probability[JUDGED.index(kind)][row]
-    return 0.0 if np.isnan(share) else share
+    kinds = SPLIT_VERDICTS if one_vantage and kind.is_split else (kind,)
+    shares = [pairs.columns.probability[JUDGED.index(each)][row] for each in kinds]
+    return sum(share for share in shares if not np.isnan(share))
 
 
 def _write_share(share: float) -> str:

@@ -20,6 +20,7 @@ from reports.detection.group_section import groups_section
 from reports.detection.ranking import (
     KINDS_IN_ORDER,
     by_attention,
+    class_probability,
     count_by_verdict,
     groups_by_attention,
     judged_alone,
@@ -111,7 +112,8 @@ def page_text(result: DetectionResult, *, only: Sequence[int] | None = None, sit
     order = [place for place in by_attention(pairs) if only is None or place in kept]
     drawn = [index for index in order if pairs.series(index)][:MAX_DRAWN]
     flows = [series for index in drawn for series in pairs.series(index)]
-    columns = connection_columns(pairs, order, MAX_SECTIONS)
+    one_vantage = judged_alone(result)
+    columns = connection_columns(pairs, order, MAX_SECTIONS, one_vantage=one_vantage)
     groups = groups_section(result, order[:MAX_SECTIONS])
     plotly = plotly_element(None if site is None else site.plotly) if drawn or groups.data else ""
     room = PAGE_BYTES - _SECTION_BYTES - len(columns) - len(plotly) - len(groups.data)
@@ -129,6 +131,7 @@ def page_text(result: DetectionResult, *, only: Sequence[int] | None = None, sit
                 figures,
                 opened=rank == 0 and (only is not None or not groups.data),
                 alone=len(order) == 1,
+                one_vantage=one_vantage,
             )
         )
         if figures:
@@ -272,15 +275,17 @@ def connection_section(
     *,
     opened: bool = False,
     alone: bool = False,
+    one_vantage: bool = False,
     label: str = "",
     remark: str = "",
 ) -> str:
     """One connection with its evidence and figures, to be opened.
 
-    `label` stands in its headline, `remark` above the reason; without `alone` the verdict's meaning is added.
+    `label` stands in its headline, `remark` above the reason; without `alone` the verdict's meaning is added. The
+    probability of a split from `one_vantage` is that of a split of either kind.
     """
     first = pair.vantages[0]
-    share = verdict_probability(pair)
+    share = class_probability(pair) if one_vantage else verdict_probability(pair)
     probability = "" if share is None else f'<span class="share">{format_percent(share)}</span>'
     # The page's headline already shows it if there is only one connection.
     meaning = "" if alone else f'<p class="verdict">{with_tooltips(verdict_sentence(pair))}</p>'

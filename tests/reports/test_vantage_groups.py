@@ -159,6 +159,18 @@ def test_a_browser_draws_the_figures_without_a_complaint(
     assert visit.complaints == []
 
 
+def test_connections_have_one_probability_on_the_page_and_in_the_table(browser: Browser, tmp_path: Path) -> None:
+    shares = {Verdict.REGULAR: 0.04, Verdict.SPLIT_TCP: 0.69, Verdict.TCP_PROXY: 0.27}
+    pair = replace(make_pair(Verdict.SPLIT_TCP, captures=("mobile.pcap",)), probability=shares)
+    result = replace(vantage_result(make_vantage_group(Verdict.SPLIT_TCP, 0)), pairs=(pair,))
+    assert written(result).splitlines()[-4].split()[-4:] == ["96", "%", "2.5", "MB"]
+    write_page(result, tmp_path / "page.html")
+    page = Visit(browser, tmp_path / "page.html").page
+    page.locator("#connections tbody tr").wait_for()
+    assert "96 %" in page.locator("#connections tbody tr").inner_text()
+    assert page.locator("#connection-0 > summary .share").text_content() == "96 %"
+
+
 def test_prose_gives_the_grounds_of_a_group_from_its_document() -> None:
     text = " ".join(explain(read_document(json.loads(one_of_each(series=True).to_json())), width=100).split())
     assert "Judged: between this capture and the servers." in text
