@@ -101,6 +101,19 @@ def many(count: int) -> DetectionResult:
     return DetectionResult((CaptureSummary("a.pcap", 1, count),), pairs)
 
 
+@pytest.mark.parametrize("write", [write_json, write_json_lines])
+def test_a_path_that_is_no_unicode_leaves_the_text_unicode(write: Any, tmp_path: Path) -> None:
+    path, name = tmp_path / "verdicts", os.fsdecode(b"\xff\xed.pcap")
+    result = replace(many(2), captures=(CaptureSummary(name, 1, 2),))
+    write(result, path)
+    text = path.read_text(encoding="utf-8")
+    assert json.loads(text if write is write_json else text.splitlines()[0])["captures"][0]["path"] == name
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    write(result, stream)
+    stream.seek(0)
+    assert stream.read() == text
+
+
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 200])
 def test_batches_leave_no_trace(count: int) -> None:
     result = many(count)

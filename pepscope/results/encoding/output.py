@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
@@ -16,9 +17,14 @@ if TYPE_CHECKING:
     from pepscope.results.verdicts import DetectionResult
 
 
+#: What stands for a byte of a path that is no Unicode, and how `surrogatepass` encodes it.
+_STANDS_FOR_A_BYTE = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+
+
 def write_json(result: DetectionResult, destination: str | Path | TextIO, *, jobs: int = 1) -> None:
     """Write the JSON contract `detect-2`, whose text up to so many processes make. Raises OSError."""
-    _write(chain(json_chunks(result, jobs=jobs), (b"\n",)), destination)
+    _write(_valid(result, chain(json_chunks(result, jobs=jobs), (b"\n",))), destination)
 
 
 def write_json_lines(result: DetectionResult, destination: str | Path | TextIO, *, jobs: int = 1) -> None:
@@ -26,7 +32,7 @@ def write_json_lines(result: DetectionResult, destination: str | Path | TextIO, 
 
     Up to so many processes make the text. Raises OSError.
     """
-    _write(line_chunks(result, jobs=jobs), destination)
+    _write(_valid(result, line_chunks(result, jobs=jobs)), destination)
 
 
 def json_text(result: DetectionResult, indent: int | None) -> str:
@@ -47,4 +53,14 @@ def _write(chunks: Iterable[Octets], destination: str | Path | TextIO) -> None:
             stream.writelines(chunks)
         return
     for chunk in chunks:
-        destination.write(str(chunk, "utf-8", "surrogatepass"))
+        destination.write(str(chunk, "utf-8"))
+
+
+def _valid(result: DetectionResult, chunks: Iterable[Octets]) -> Iterable[Octets]:
+    """JSON as valid UTF-8: surrogates, which paths alone may hold, as the escapes of RFC 8259, section 8.2."""
+    if not any(_STANDS_FOR_A_BYTE.search(capture.path) for capture in result.captures):
+        return chunks
+    return (
+        _SURROGATE.sub(lambda found: b"\\u%04x" % ord(found[0].decode("utf-8", "surrogatepass")), each)
+        for each in chunks
+    )
