@@ -11,6 +11,7 @@ import click
 from pepscope.command_line.options import filter_option, memory_option
 from pepscope.command_line.reports import ReportingCommand, json_option
 from pepscope.errors import UsageError
+from pepscope.whole_file import is_stream
 
 if TYPE_CHECKING:
     from detector.commands.annotation import Copy
@@ -81,8 +82,9 @@ def annotate(
         )
     if directories := [path for path in captures if Path(path).is_dir()]:
         raise UsageError(f"{directories[0]} is a directory: give the files in it, with --one-vantage")
-    if "-" in captures:
-        raise UsageError("a capture from standard input has no file to copy: save it and give its name.")
+    if streams := [path for path in captures if is_stream(path)]:
+        name = "standard input" if streams[0] == "-" else streams[0]
+        raise UsageError(f"a capture from {name} has no file to copy: save it and give its name.")
     from detector.commands.annotation import annotate_captures
     from pepscope.command_line.progress import Progress
 

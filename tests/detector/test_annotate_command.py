@@ -93,6 +93,8 @@ def test_only_the_connections_asked_for(tmp_path: Path) -> None:
 def test_what_cannot_be_copied_gets_one_sentence(tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert "standard input has no file to copy" in _sentence("-", "-o", out)
+    os.mkfifo(tmp_path / "pipe")
+    assert f"{tmp_path / 'pipe'} has no file to copy" in _sentence(tmp_path / "pipe", SENDER, "-o", out)
     assert "both captures are the same file" in _sentence(SENDER, SENDER, "-o", out)
     assert "annotate takes the captures of one or two ends, got 3" in _sentence(SENDER, RECEIVER, SENDER, "-o", out)
     assert "no connection has the end 192.0.2.77" in _sentence(SENDER, "-o", out, "--connection", "192.0.2.77")
