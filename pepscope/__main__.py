@@ -12,13 +12,19 @@ def main() -> None:
     gc.disable()
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_closed_streams()
-    from pepscope.command_line.direct import run_directly
+    try:
+        from pepscope.command_line.direct import run_directly
 
-    if (status := run_directly(sys.argv[1:])) is not None:
-        sys.exit(status)
-    from pepscope.cli import main as run
+        if (status := run_directly(sys.argv[1:])) is not None:
+            sys.exit(status)
+        from pepscope.cli import main as run
 
-    run()
+        run()
+    except KeyboardInterrupt:  # while modules are loaded; what runs then has an end of its own
+        from pepscope.command_line.failures import INTERRUPTED, complain
+
+        sys.stderr.write("\n")
+        sys.exit(complain("interrupted", INTERRUPTED))
 
 
 def _open_closed_streams() -> None:

@@ -53,6 +53,25 @@ def test_output_errors_and_status_are_those_of_click(words: tuple[str, ...]) -> 
     assert fitting.stderr == with_click.stderr
 
 
+def test_a_name_that_is_no_unicode_is_listed(tmp_path: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.pcap.gz"))
+    odd.symlink_to(ONE)
+    for words in (("inspect", str(odd)), ("inspect", "--exchanges", str(odd))):
+        listed = run(FITTING, *words)
+        assert (listed.returncode, listed.stderr) == (0, b"")
+        assert b"/?.pcap.gz: " in listed.stdout
+
+
+def test_an_interrupt_while_modules_are_loaded_ends_in_one_sentence() -> None:
+    begin = (
+        "import pepscope.command_line.direct as direct\n"
+        "def interrupted(words): raise KeyboardInterrupt\n"
+        "direct.run_directly = interrupted\n"
+    )
+    ended = run(begin + FITTING, "inspect", ONE)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"\npepscope: interrupted\n")
+
+
 def test_click_is_left_out() -> None:
     ending = "import atexit, sys; atexit.register(lambda: sys.stderr.write(str('click' in sys.modules)))\n"
     assert run(ending + FITTING, "inspect", "--json", ONE).stderr == b"False"
