@@ -82,8 +82,10 @@ def run_campaign(
     there.
 
     Raises ScenarioError for points that cannot be run, SimulationError for a run that failed, UsageError for a
-    directory that holds another campaign.
+    directory that holds another campaign, MissingPackageError without pandas.
     """
+    with needed("simulate"):  # before hours of runs, whose table needs it
+        import pandas as pd  # noqa: F401
     directory = Path(directory)
     points = list(campaign.points())
     _claim(directory, points, campaign.captures, measure)
@@ -152,8 +154,7 @@ def _run_all(
 
 
 def _collect(campaign: Campaign, points: list[Point], directory: Path) -> CampaignResult:
-    with needed("simulate"):
-        import pandas as pd
+    import pandas as pd
 
     rows = []
     for point in points:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from pepscope.errors import UsageError
-from pepscope.extras import missing_package
 
 
 class Collector(Protocol):
@@ -20,12 +19,10 @@ def serve_metrics(host: str, port: int, collector: Collector, *, with_process: b
     """Serve metrics at /metrics from a thread of its own; gives what ends it.
 
     `with_process` adds what the process takes (`process_resident_memory_bytes` and its like). Raises UsageError where
-    the package is missing or the address cannot be used.
+    the address cannot be used, ModuleNotFoundError where the package is missing: commands have it by different extras.
     """
-    try:
-        from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
-    except ImportError:
-        raise UsageError(missing_package("prometheus_client")) from None
+    from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+
     registry = CollectorRegistry()
     registry.register(collector)
     if with_process:

@@ -71,6 +71,12 @@ def test_a_module_of_other_platforms_is_no_package_to_install() -> None:
         ("plotly", ("detect", *CAPTURES, "--html", "page.html"), "html"),
         ("pandas", ("inspect", CAPTURES[0], "--csv"), "frames"),
         ("pandas", ("reproduce", "hu", "-o", "papers"), "simulate"),
+        ("pandas", ("simulate", "--campaign", "fig11", "-o", "result"), "simulate"),
+        (
+            "prometheus_client",
+            ("watch", str(ROOT / "examples" / "split"), "--once", "--metrics", "127.0.0.1:0"),
+            "watch",
+        ),
         ("pyarrow", ("audit-captures", str(ROOT / "examples"), "-o", "result"), "corpora"),
     ],
 )
