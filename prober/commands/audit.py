@@ -110,8 +110,11 @@ def audit(
     from pepscope.results.audits import AuditResult
     from prober.audit.history import in_order, with_warnings
     from prober.commands.options import load_plan, tell_cost
+    from prober.errors import PlanError
     from prober.run.run_metadata import parse_notes
 
+    if every == 0:
+        raise UsageError("--every must be more than 0 s, got 0")
     remembered = parse_notes(notes)
     plan = load_plan(targets[0] if targets else None, server, key)
     runs = _earlier(plan, output)
@@ -123,7 +126,7 @@ def audit(
             with ending_by_signal():
                 outcome = _measure(plan, output, remembered, restart=restart and turn == 0)
         except (PepscopeError, OSError) as error:
-            if repeat is None and every is None:
+            if (repeat is None and every is None) or isinstance(error, PlanError):  # no run of this plan can be
                 raise
             click.echo(f"pepscope: this run measured nothing: {error}", err=True)
             failure, status = error, 1

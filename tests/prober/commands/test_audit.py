@@ -24,7 +24,7 @@ from pepscope.results.verdicts import Verdict
 from prober.archive.archive_file import SUFFIX
 from prober.audit.history import judge_archives
 from prober.commands import audit as audit_module
-from prober.errors import UnreachableError
+from prober.errors import PlanError, UnreachableError
 from prober.measurement.task import Status
 from prober.plan import Plan
 from prober.protocol.application import Application
@@ -195,6 +195,20 @@ def test_repeated_runs_go_on_after_one_that_failed(measured: Runs, tmp_path: Pat
     documents = [json.loads(line) for line in ended.stdout.splitlines()]
     assert [len(document["runs"]) for document in documents] == [1, 2]
     assert [change["after"] for change in documents[1]["changes"]] == [Verdict.TCP_PROXY]
+
+
+def test_repeated_runs_end_where_the_plan_can_never_run(measured: Runs, tmp_path: Path):
+    measured.next = [PlanError("no key is given")]
+    ended = run(audit_module.audit, tmp_path / "plan.toml", "-o", tmp_path, "--repeat", "3", "--every", "1ms")
+    assert isinstance(ended.exception, PlanError)
+
+
+@pytest.mark.parametrize("interval", ["0", "10001d"])
+def test_runs_begin_at_intervals_that_a_timer_can_wait(interval: str, measured: Runs, tmp_path: Path):
+    ended = run(audit_module.audit, tmp_path / "plan.toml", "-o", tmp_path, "--every", interval)
+    assert ended.exit_code != 0
+    assert "must be" in f"{ended.exception} {ended.output}"
+    assert measured.plans == []
 
 
 def test_a_single_run_that_fails_ends_with_its_error(measured: Runs, tmp_path: Path):
