@@ -30,7 +30,9 @@ def parse_size(text: str) -> int:
     factor = _UNITS.get(match[2].lower()) if match else None
     if match is None or factor is None:
         raise UsageError(f"a size must be bytes with a unit, such as 512MiB or 1GiB, got {text!r}")
-    return int(float(match[1]) * factor)
+    if (size := float(match[1]) * factor) >= 1 << 63:
+        raise UsageError(f"a size must be less than 8388608TiB, got {text!r}")
+    return int(size)
 
 
 def format_size(count: int) -> str:

@@ -10,6 +10,9 @@ from pepscope.errors import UsageError
 from pepscope.results.attention import ATTENTION, EndPoints
 from pepscope.results.pair_table import PairTable
 
+#: More than a capture has.
+_MOST_MOMENTS = 10**12
+
 
 class AskedPackets(Struct, frozen=True):
     """How many packets to name: moments for a finding, each of which may take a packet at either vantage point, and
@@ -28,10 +31,10 @@ class AskedPackets(Struct, frozen=True):
 
     @classmethod
     def of(cls, packets: int | AskedPackets) -> AskedPackets:
-        """What `packets` asks for. Raises UsageError for a number below 0."""
+        """What `packets` asks for. Raises UsageError for a number below 0 or beyond what the core counts with."""
         asked = packets if isinstance(packets, AskedPackets) else cls(packets)
-        if asked.moments < 0:
-            raise UsageError(f"the packets to name must be at least 0, got {asked.moments}")
+        if not 0 <= asked.moments <= _MOST_MOMENTS:
+            raise UsageError(f"the packets to name must be between 0 and {_MOST_MOMENTS}, got {asked.moments}")
         return asked
 
 

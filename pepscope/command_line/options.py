@@ -16,6 +16,7 @@ MINIMUM_MEMORY_BYTES = 1 << 20
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?")
 _DURATION_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+_LONGEST_D = 10_000  # the system's timers do not reach 300 years
 
 
 class Duration(click.ParamType[float]):
@@ -30,7 +31,10 @@ class Duration(click.ParamType[float]):
         match = _DURATION.fullmatch(str(value).strip())
         if match is None:
             self.fail(f"{value!r} is not a duration such as 10s or 500ms.", param, ctx)
-        return float(match[1]) * _DURATION_UNITS[match[2] or "s"]
+        duration_s = float(match[1]) * _DURATION_UNITS[match[2] or "s"]
+        if duration_s > _LONGEST_D * _DURATION_UNITS["d"]:
+            self.fail(f"a duration must be at most {_LONGEST_D}d, got {value!r}", param, ctx)
+        return duration_s
 
 
 class SizeType(click.ParamType[int]):

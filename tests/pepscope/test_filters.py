@@ -32,6 +32,7 @@ def test_link_type_that_cannot_match_rejects() -> None:
         ("tcp prt 80", "syntax error"),
         ("port 99999", "99999"),
         ("tcp\0", "NUL"),
+        ("\udcff", "does not compile"),
         ("host nosuch.invalid", "unknown host"),
     ],
 )

@@ -31,6 +31,12 @@ def test_nonsense_is_refused(text: str) -> None:
         parse_size(text)
 
 
+@pytest.mark.parametrize("text", ["8388608TiB", "9" * 23, "9" * 400])
+def test_more_than_a_file_system_holds_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="must be less than 8388608TiB, got '"):
+        parse_size(text)
+
+
 @pytest.mark.parametrize(("size", "text"), [(20 << 30, "20GiB"), (1500, "1500B"), (0, "0B"), (3 << 50, "3072TiB")])
 def test_sizes_are_written_in_the_unit_that_divides_them(size: int, text: str) -> None:
     assert format_size(size) == text

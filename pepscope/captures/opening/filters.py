@@ -50,6 +50,7 @@ def compile_filter(expression: str) -> dict[int, list[Instruction]]:
         pcap = libpcap.library()
     except OSError as error:
         raise FilterError(f"--filter cannot be used: {error}") from None
+    encoded = expression.encode("utf-8", "surrogateescape")  # what is no Unicode libpcap refuses
     programs: dict[int, list[Instruction]] = {}
     complaints: dict[int, str] = {}
     for link_type, compiler_number in LINK_TYPES.items():
@@ -59,7 +60,7 @@ def compile_filter(expression: str) -> dict[int, list[Instruction]]:
         try:
             program = libpcap.Program()
             reference = ctypes.byref(program)
-            if pcap.pcap_compile(handle, reference, expression.encode(), 1, libpcap.UNKNOWN_NETMASK) != 0:
+            if pcap.pcap_compile(handle, reference, encoded, 1, libpcap.UNKNOWN_NETMASK) != 0:
                 complaint = pcap.pcap_geterr(handle).decode(errors="replace")
                 complaints[link_type] = complaint
                 if complaint == _MATCHES_NOTHING:

@@ -219,8 +219,10 @@ def test_packets_are_named_only_where_asked_and_of_so_many() -> None:
     for item in some.pairs[0].evidence:
         assert len(item.packets or ()) <= 4
     assert [pair.reason for pair in some.pairs] == [pair.reason for pair in none.pairs]
-    with pytest.raises(UsageError, match="at least 0, got -1"):
+    with pytest.raises(UsageError, match="between 0 and 1000000000000, got -1"):
         pepscope.detect(*paths, packets=-1)
+    with pytest.raises(UsageError, match="got 9999"):
+        pepscope.detect(*paths, packets=int("9" * 23))
 
 
 def test_the_number_of_processes_and_parts_does_not_matter() -> None:
