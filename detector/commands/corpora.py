@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from detector.commands.site import pages_option, write_site
-from pepscope.command_line.options import least_probability_option, memory_option
+from pepscope.command_line.options import Number, least_probability_option, memory_option
 from pepscope.command_line.reports import ReportingCommand, json_option, report_option
 from pepscope.command_line.volume import announce, counted
 from pepscope.errors import UsageError
@@ -48,7 +48,7 @@ _SHOWN_ERRORS = 10
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes that share the work. [default: all cores]")
 @click.option("--scheduler", metavar="ADDRESS", help="Do the work on the Dask cluster of this scheduler.")
 @click.option(
-    "--patience", "patience_s", type=click.FloatRange(0), default=60, show_default=True, metavar="SECONDS",
+    "--patience", "patience_s", type=Number(0), default=60, show_default=True, metavar="SECONDS",
     help="How long to wait for a scheduler, or workers, that went away.",
 )  # fmt: skip
 @click.option(

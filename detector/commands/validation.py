@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pepscope.command_line.options import Duration, least_probability_option, memory_option
+from pepscope.command_line.options import Duration, Number, least_probability_option, memory_option
 from pepscope.command_line.reports import ReportingCommand, report_option
 from pepscope.command_line.volume import announce
 from pepscope.errors import UsageError
@@ -52,7 +52,7 @@ class Scores(click.ParamType[frozenset[str]]):
 )  # fmt: skip
 @click.option("--unpaired", is_flag=True, help="The baseline is of other captures: Fisher's test, not McNemar's.")
 @click.option(
-    "--significance", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="P",
+    "--significance", type=Number(0, 1, min_open=True, max_open=True), metavar="P",
     help="Differences that chance makes less often than this are none of chance.  [default: 0.05]",
 )  # fmt: skip
 @click.option(

@@ -20,6 +20,7 @@ from detector.corpora.matching import match, read_manifest
 from detector.corpora.sources import CaptureFile, Failure, find_captures
 from detector.corpora.survey import Survey, survey
 from detector.corpora.tables import IDENTITY, IDENTITY_FILE, UNITS, is_held, write_captures, write_errors
+from detector.one_capture.networks import read_networks
 from detector.options import DECISION_PROBABILITY
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.extras import missing_package
@@ -80,6 +81,8 @@ def audit_captures(
     directory = Path(output)
     options = UnitOptions(least_probability, networks, memory_bytes)
     labels = {} if manifest is None else read_manifest(manifest)
+    if networks is not None:
+        read_networks(networks)  # workers read it again, for whom it is too late to refuse it
     _claim(directory)
     workers = partial(
         over_workers, processes=processes or os.cpu_count() or 1, scheduler=scheduler, patience_s=patience_s,

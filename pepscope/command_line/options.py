@@ -55,6 +55,16 @@ class SizeType(click.ParamType[int]):
         return size
 
 
+class Number(click.FloatRange):
+    """A number in a range, in which every comparison with `nan` would be false."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number."""
+        if (number := super().convert(value, param, ctx)) != number:
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
+
+
 filter_option = click.option(
     "--filter",
     "filter_expression",
@@ -75,7 +85,7 @@ LEAST_PROBABILITY = 0.95
 
 least_probability_option = click.option(
     "--least-probability",
-    type=click.FloatRange(0.5, 1),
+    type=Number(0.5, 1),
     default=LEAST_PROBABILITY,
     show_default=True,
     metavar="P",

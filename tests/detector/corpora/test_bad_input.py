@@ -160,6 +160,25 @@ def test_ends_whose_clocks_are_years_apart_are_named(tmp_path: Path) -> None:
     assert f"{shifted} and {tmp_path / server.name} share connections, but by their clocks" in said
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--networks", "absent", "the table of networks absent cannot be read: No such file or directory"),
+        ("--networks", __file__, "a prefix, a comma and a name are needed"),
+        ("--least-probability", "nan", "invalid value for '--least-probability': 'nan' is not a number"),
+    ],
+)
+def test_options_that_no_capture_could_be_judged_by_are_refused_first(
+    option: str, value: str, said: str, tmp_path: Path
+) -> None:
+    run = subprocess.run(
+        command_line(ROOT / PAIR[0], "-o", tmp_path / "out", option, value), cwd=ROOT, capture_output=True, text=True
+    )
+    assert (run.returncode, run.stdout) == (2, "")
+    assert said in run.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_name_that_is_no_unicode_is_judged_as_any_other(tmp_path: Path) -> None:
     shutil.copy(os.fsencode(SPLIT), os.fsencode(tmp_path) + b"/\xff.pcap.gz")
     summary = audit_captures([str(tmp_path)], tmp_path / "out", processes=1)
