@@ -191,3 +191,7 @@ def test_the_command_converts_and_refuses(tmp_path: Path) -> None:
     assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
     assert "line 1 of the trace" in refused.stderr
     assert run(made_of, "--from", "csv", "--json").returncode == 2
+    useless = run(str(out), "--from", "mahimahi", "--rate-unit", "1000")
+    assert (useless.returncode, useless.stdout) == (2, "")
+    assert useless.stderr == "pepscope: --rate-unit is for --from csv, got --from mahimahi\n"
+    assert run(made_of, "--from", "csv", "-o", "/dev/full").returncode == 2
