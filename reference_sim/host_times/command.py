@@ -11,7 +11,7 @@ import click
 from pepscope.command_line.reports import ReportingCommand, json_option
 from pepscope.command_line.volume import announce, note
 from pepscope.errors import UsageError
-from pepscope.whole_file import write_whole
+from pepscope.whole_file import write_output
 
 
 @click.command("host-times", cls=ReportingCommand, short_help="Measure how long a machine takes, for scenarios.")
@@ -46,7 +46,7 @@ def host_times(captures: tuple[str, ...], output: Path | None, given: str | None
     if not measured.table():
         raise UsageError("captures must hold at least 12 answers of the machine and be made at it, which these do not")
     if output is not None:
-        write_whole(output, as_toml(measured))
+        write_output(output, as_toml(measured))
         announce(output)
     if as_json:
         document = as_document(measured, list(captures), [end.value for end in ends])

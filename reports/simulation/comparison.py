@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pepscope.whole_file import write_output
 from reports.document import STILL_CONTENT_POLICY, html_document
 from reports.errors import cannot_write
 
@@ -22,7 +23,7 @@ _POINTS = 200
 def write_comparison(comparisons: Sequence[Comparison], path: str | Path) -> None:
     """Write one self-contained HTML file to `path`."""
     try:
-        Path(path).write_text(page_text(comparisons), encoding="utf-8")
+        write_output(path, page_text(comparisons))
     except OSError as error:
         raise cannot_write(path, error) from error
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pepscope.results.verdicts import Verdict
+from pepscope.whole_file import write_output
 from reports.document import asset, figure_data, fill, html_document, plotly_element
 from reports.errors import cannot_write
 from reports.quantities import format_bit_rate, format_bytes, format_count, format_percent, format_seconds
@@ -42,7 +43,7 @@ _ARROWS = {"down": "↓", "up": "↑"}
 def write_simulation_page(run: Run, path: str | Path) -> None:
     """Write `run` as one self-contained HTML file to `path`. Raises ReportError."""
     try:
-        Path(path).write_text(simulation_page_text(run), encoding="utf-8")
+        write_output(path, simulation_page_text(run))
     except OSError as error:
         raise cannot_write(path, error) from error
 

@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pepscope.whole_file import write_output, write_whole
 from reports.document import STILL_CONTENT_POLICY, asset, fill, html_document
 from reports.errors import cannot_write
 from reports.figures.svg_chart import chart_svg
@@ -36,7 +37,7 @@ SHOWN_ROWS = 40
 def write_reproduction_page(result: Reproduction, path: str | Path) -> None:
     """Write `result` as one self-contained HTML file to `path`. Raises ReportError."""
     try:
-        Path(path).write_text(reproduction_page_text(result), encoding="utf-8")
+        write_output(path, reproduction_page_text(result))
     except OSError as error:
         raise cannot_write(path, error) from error
 
@@ -46,7 +47,7 @@ def write_figures(result: Reproduction, directory: str | Path) -> None:
     try:
         Path(directory).mkdir(parents=True, exist_ok=True)
         for chart in result.assessment.charts:
-            Path(directory, f"{chart.name}.svg").write_text(chart_svg(chart) + "\n", encoding="utf-8")
+            write_whole(Path(directory, f"{chart.name}.svg"), chart_svg(chart) + "\n")
     except OSError as error:
         raise cannot_write(directory, error) from error
 

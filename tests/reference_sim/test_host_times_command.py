@@ -49,6 +49,18 @@ def test_the_command_says_where_a_capture_is_damaged(tmp_path: Path) -> None:
     assert "receiving = " in done.stdout
 
 
+def test_the_command_follows_a_link_and_leaves_it(tmp_path: Path) -> None:
+    run = simulate(SCENARIO, tmp_path)
+    link, table = tmp_path / "link.toml", tmp_path / "times.toml"
+    link.symlink_to(table)
+    command = [sys.executable, "-m", "pepscope", "host-times", str(run.captures["server"]), "-o"]
+    subprocess.run([*command, str(link)], capture_output=True, check=True)
+    assert link.is_symlink()
+    assert "receiving" in tomllib.loads(table.read_text(encoding="utf-8"))
+    unnamed = subprocess.run([*command, ""], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (unnamed.returncode, len(unnamed.stderr.splitlines())) == (2, 1)
+
+
 def test_the_command_names_the_file_that_it_cannot_write(tmp_path: Path) -> None:
     run = simulate(SCENARIO, tmp_path)
     table = tmp_path / "missing" / "times.toml"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 from pathlib import Path
 
 import pytest
@@ -137,3 +138,16 @@ def test_figure_data_is_plain_json(run: Run) -> None:
 def test_a_place_that_cannot_be_written_is_one_sentence(run: Run, tmp_path: Path) -> None:
     with pytest.raises(ReportError, match=r"cannot be written: No such file or directory\.$"):
         write_simulation_page(run, tmp_path / "missing" / "page.html")
+
+
+def test_a_full_disk_leaves_an_older_page(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text("older")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(ReportError, match="cannot be written: File too large"):
+            write_simulation_page(run, path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("page.html", "older")]
