@@ -10,9 +10,9 @@ from typing import Any
 from urllib.parse import quote
 
 import pepscope
+from pepscope.errors import printable
 from pepscope.whole_file import write_output
 from reports.errors import cannot_write
-from reports.terminal import printable
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 

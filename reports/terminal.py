@@ -22,11 +22,6 @@ VERDICT_WIDTH = 12
 PROBABILITY_WIDTH = 5
 
 
-def printable(text: str) -> str:
-    """Replace control characters, which a path or a capture may hold, so that they cannot steer a terminal."""
-    return "".join(character if character.isprintable() else "?" for character in text)
-
-
 def wrapped(text: str, width: int, first: str, rest: str) -> list[str]:
     """The text in lines of `width`, the first one after `first`, the others after `rest`."""
     return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)

@@ -75,9 +75,7 @@ def list_connections(asked: Listing) -> None:
     if is_table_asked or not (files or asked.html_to or asked.quiet):
         colour = output == STANDARD_OUTPUT and is_coloured(sys.stdout)
         with output_file(output) as stream:
-            stream.writelines(
-                f"{line}\n".encode("utf-8", "replace") for line in _lines(opened, asked.exchanges, colour)
-            )
+            stream.writelines(f"{line}\n".encode() for line in _lines(opened, asked.exchanges, colour))
     if files:
         for warning in opened.warnings:
             where = "" if warning.startswith(opened.path) else f"{opened.path}: "

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from pepscope.errors import printable
 from pepscope.whole_file import STANDARD_OUTPUT
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def is_quiet() -> bool:
 def say(text: str) -> None:
     """A line on standard error, if there is one."""
     if sys.stderr is not None:
-        sys.stderr.write(f"{text}\n")
+        sys.stderr.write(f"{printable(text)}\n")
         sys.stderr.flush()
 
 

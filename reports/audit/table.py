@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TextIO
 
+from pepscope.errors import printable
 from pepscope.results.verdicts import Mechanism, Verdict
 from reports.audit.gain_chart import read_gains
 from reports.quantities import format_bytes, format_count, format_percent, format_seconds
-from reports.terminal import COLOURS, FAINT, WARNING, paint, printable, wrapped
+from reports.terminal import COLOURS, FAINT, WARNING, paint, wrapped
 from reports.wording import DIRECTION_NAMES, application_name, cell_name, experiment_name, mechanism_name
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
 from pepscope.captures.provenance import time_text
+from pepscope.errors import printable
 from pepscope.results.verdicts import GroupResult, PairResult, Verdict
 from pepscope.whole_file import write_output
 from reports.errors import cannot_write
-from reports.terminal import printable
 from reports.wording import group_name, group_sentence, verdict_sentence
 
 if TYPE_CHECKING:

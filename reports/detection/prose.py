@@ -9,6 +9,7 @@ from typing import Any
 
 from pepscope.captures.files.named_packets import locator
 from pepscope.captures.provenance import time_text
+from pepscope.errors import printable
 from pepscope.results.verdicts import DetectionResult, Evidence, GroupResult, Outcome, PairResult, Verdict
 from reports.detection.contract import read_document
 from reports.detection.ranking import (
@@ -21,7 +22,6 @@ from reports.detection.ranking import (
 )
 from reports.packets import packet_lines
 from reports.quantities import describe_number, format_bytes, format_count, format_percent, format_seconds
-from reports.terminal import printable
 from reports.wording import (
     STRETCHES,
     VERDICT_NAMES,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
+from pepscope.errors import printable
 from pepscope.results.verdicts import CaptureSummary, PairResult, SplitPlace
 from reports.detection.group_table import group_lines
 from reports.detection.ranking import (
@@ -16,7 +17,7 @@ from reports.detection.ranking import (
 )
 from reports.detection.vantage_table import vantage_lines
 from reports.quantities import format_bytes, format_count, format_percent
-from reports.terminal import COLOURS, FAINT, PROBABILITY_WIDTH, VERDICT_WIDTH, WARNING, faint, paint, printable, wrapped
+from reports.terminal import COLOURS, FAINT, PROBABILITY_WIDTH, VERDICT_WIDTH, WARNING, faint, paint, wrapped
 
 if TYPE_CHECKING:
     from pepscope.results.verdicts import DetectionResult

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pepscope.errors import printable
 from pepscope.results.verdicts import DetectionResult, GroupResult, GroupSide, HostResult, Verdict
 from reports.detection.ranking import class_probability, groups_by_attention, hosts_by_attention
 from reports.quantities import format_count, format_percent, format_seconds
-from reports.terminal import COLOURS, FAINT, PROBABILITY_WIDTH, VERDICT_WIDTH, faint, paint, printable, wrapped
+from reports.terminal import COLOURS, FAINT, PROBABILITY_WIDTH, VERDICT_WIDTH, faint, paint, wrapped
 from reports.wording import STRETCHES, hidden_leg, place_name
 
 #: Groups that are listed, and far hosts of one of them.

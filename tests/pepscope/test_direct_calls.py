@@ -53,13 +53,15 @@ def test_output_errors_and_status_are_those_of_click(words: tuple[str, ...]) -> 
     assert fitting.stderr == with_click.stderr
 
 
-def test_a_name_that_is_no_unicode_is_listed(tmp_path: Path) -> None:
-    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.pcap.gz"))
+def test_a_name_that_is_no_unicode_or_would_steer_a_terminal_is_listed(tmp_path: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\x1b.pcap.gz"))
     odd.symlink_to(ONE)
     for words in (("inspect", str(odd)), ("inspect", "--exchanges", str(odd))):
         listed = run(FITTING, *words)
         assert (listed.returncode, listed.stderr) == (0, b"")
-        assert b"/?.pcap.gz: " in listed.stdout
+        assert b"/??.pcap.gz: " in listed.stdout
+    refused = run(FITTING, "inspect", str(tmp_path / "\x1b[31m"))
+    assert refused.stderr.endswith(b"?[31m: no such file or directory\n")
 
 
 def test_an_interrupt_while_modules_are_loaded_ends_in_one_sentence() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pepscope.captures.connections import Close, Connection
+from pepscope.errors import printable
 from pepscope.sizes import format_count
 
 if TYPE_CHECKING:
@@ -36,9 +37,9 @@ def head_lines(capture: Capture, colour: bool) -> Iterator[str]:
     """What stands above every table: the capture and its warnings."""
     count = len(capture.connections)
     connections = "1 TCP connection" if count == 1 else f"{count:,} TCP connections"
-    yield painted(f"{capture.path}: {capture.packet_count:,} packets, {connections}", BOLD, colour)
+    yield painted(f"{printable(capture.path)}: {capture.packet_count:,} packets, {connections}", BOLD, colour)
     for warning in capture.warnings:
-        yield painted(f"warning: {warning}", YELLOW, colour)
+        yield painted(f"warning: {printable(warning)}", YELLOW, colour)
     yield ""
 
 
