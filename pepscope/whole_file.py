@@ -87,14 +87,15 @@ def check_output(path: str | Path) -> None:
     """See that an `output_file` can be written, before the work whose result it is to hold. Raises OSError."""
     from pathlib import Path
 
-    target = Path(path).resolve()
-    if target.exists():
-        with target.open("ab"):
-            return
-    trial = target.with_name(f".{target.name}.{os.getpid()}.trial")
-    with _failing_as(target), whole_file(trial) as _:
-        pass
-    trial.unlink(missing_ok=True)
+    with _failing_as(Path(path)):
+        target = Path(path).resolve()
+        if target.exists():
+            with target.open("ab"):
+                return
+        trial = target.with_name(f".{target.name}.{os.getpid()}.trial")
+        with whole_file(trial) as _:
+            pass
+        trial.unlink(missing_ok=True)
 
 
 def write_output(path: str | Path, text: str) -> None:

@@ -70,6 +70,7 @@ def test_errors_name_the_file_that_was_asked_for(durable: bool, tmp_path: Path) 
         with pytest.raises(OSError, match="directory") as refused:
             write_whole(path, "text", durable=durable)
         assert refused.value.filename == str(path)
-        with pytest.raises(OSError, match="directory") as refused:
-            check_output(path)
-        assert refused.value.filename == str(path)
+        for given in (path, os.path.relpath(path)):
+            with pytest.raises(OSError, match="directory") as refused:
+                check_output(given)
+            assert refused.value.filename == str(given)
