@@ -60,7 +60,6 @@ class Score:
     variant: str
     truth: str
     acceptable: frozenset[str]
-    detectable_by_timing: bool | None
     verdict: str
     reason: str
     outcomes: dict[str, str]
@@ -188,7 +187,7 @@ def _score_flow(case: Case, flow: dict[str, Any], pairs: list[_JudgedPair], path
     acceptable = frozenset(VERDICT_OF_KIND[kind] for kind in flow["acceptable_kinds"])
     if found is None and UNPAIRED in flow["acceptable_kinds"]:
         found = next((judged for judged in pairs if judged.vantages.items() <= wanted.items()), None)
-    common = (case.run["id"], case.captures, flow["class"], acceptable, flow.get("passive_detectable"))
+    common = (case.run["id"], case.captures, flow["class"], acceptable)
     true_mechanism = flow.get("mechanism")
     mechanisms = frozenset(flow.get("acceptable_mechanisms", [true_mechanism]))
     if found is None:
@@ -220,7 +219,7 @@ def _strays(case: Case, pairs: list[_JudgedPair], paths: dict[str, str]) -> list
     known = [_wanted(flow, paths) for flow in case.run["flows"]]
     return [
         Score(
-            case.run["id"], case.captures, "regular", frozenset({"regular"}), None,
+            case.run["id"], case.captures, "regular", frozenset({"regular"}),
             str(judged.pair.verdict), f"(a pair that does not exist) {judged.pair.reason}", {}, {},
         )
         for judged in pairs

@@ -122,11 +122,6 @@ class PairTable(Sequence[PairResult]):
         table._order = None if all(row == place for place, row in enumerate(rows)) else array("q", rows)
         return table
 
-    def add_remark(self, place: int, text: str) -> None:
-        """Add a sentence to the reason of a pair."""
-        row = self._row(place)
-        self.columns.remark[row] = f"{self.columns.remark[row]} {text}"
-
     def add_remarks(self, places: Int64Array, text: str) -> None:
         """Add a sentence to the reasons of some pairs."""
         self.columns.remark.change(self.rows_at(places), lambda before: f"{before} {text}")
@@ -279,10 +274,6 @@ class PairTable(Sequence[PairResult]):
         """Where a pair was seen, without frames."""
         row = self._row(place)
         return tuple(vantage for column in self.columns.vantages if (vantage := column[row]) is not None)
-
-    def all_evidence(self, place: int) -> tuple[Evidence, ...]:
-        """What methods found on a pair, without packets."""
-        return self.columns.evidence[self._row(place)]
 
     def unworded_evidence(self, places: Int64Array, names: frozenset[str]) -> Sequence[Sequence[Evidence]]:
         """What methods found on some pairs, without sentences, caveats and packets, and of figures those of these

@@ -50,7 +50,7 @@ def test_every_program_finds_its_section_in_the_page_that_the_makefile_names() -
 
 
 def _score(run: str, reason: str) -> Score:
-    return Score(run, AS_RECORDED, "regular", frozenset({"regular"}), None, "inconclusive", reason, {}, {})
+    return Score(run, AS_RECORDED, "regular", frozenset({"regular"}), "inconclusive", reason, {}, {})
 
 
 def test_the_report_lists_flows_of_one_reason_once() -> None:

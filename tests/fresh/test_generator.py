@@ -138,7 +138,7 @@ def drawn_parts(scenario):
 )
 def test_a_mechanism_counts_where_it_is_named(named, claimed, right):
     score = Score(
-        "run", "as recorded", "split", frozenset({"split-tcp"}), None, "split-tcp", "", {}, {}, named, "relay",
+        "run", "as recorded", "split", frozenset({"split-tcp"}), "split-tcp", "", {}, {}, named, "relay",
         frozenset({"relay"}),
     )  # fmt: skip
     assert (score.mechanism_claimed, score.mechanism_right) == (claimed, right)

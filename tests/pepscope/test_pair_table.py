@@ -66,9 +66,6 @@ def test_single_columns_are_those_of_the_pair(pairs: list[PairResult], random: o
         assert list(table.strengths(place)) == [item.strength for item in pair.evidence]
         seen = [(each.capture, each.client, each.server, each.transport) for each in table.vantages(place)]
         assert seen == [(each.capture, each.client, each.server, each.transport) for each in pair.vantages]
-        assert list(map(repr, table.all_evidence(place))) == [
-            repr(table.evidence(place, number)) for number in range(len(pair.evidence))
-        ]
         for number, (form, item) in enumerate(zip(table.forms(place), pair.evidence, strict=True)):
             assert (form.method, form.finding, form.outcome) == (item.method, item.finding, item.outcome)
             assert repr(table.evidence(place, number)) == repr(table[place].evidence[number])  # NaN is not NaN
@@ -90,7 +87,7 @@ def test_single_columns_are_those_of_the_pair(pairs: list[PairResult], random: o
 
 def test_a_remark_and_series_belong_to_one_pair_wherever_it_stands(one_pair: PairResult) -> None:
     table = PairTable([one_pair, replace(one_pair, packets=7)]).in_order([1, 0])
-    table.add_remark(0, "Its group is regular.")
+    table.add_remarks(np.array([0], np.int64), "Its group is regular.")
     drawn: Any = ("drawn",)
     table.add_series(0, drawn)
     assert table[0].packets == 7
