@@ -79,6 +79,9 @@ def check(
     from prober.check.session import chosen_targets, places_of, run
     from prober.check.targets import read_ports
 
+    results = {"--json": json_to, "--html": html_to, "--write": keep_at, "--fail-on": fail_on}
+    if dry_run and (useless := [name for name, value in results.items() if value]):
+        raise UsageError(f"--dry-run measures nothing: give it without {useless[0]}")
     given = Given(
         None if echo_url is None else read_echo(echo_url),
         None if slow_reader_at is None else read_slow_reader(slow_reader_at),

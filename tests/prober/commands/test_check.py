@@ -6,8 +6,10 @@ import json
 import socket
 import threading
 
+import pytest
 from click.testing import CliRunner
 
+from pepscope.errors import UsageError
 from prober.commands.check import check
 
 
@@ -52,3 +54,12 @@ def _answer(server: socket.socket) -> None:
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
     done = CliRunner().invoke(check, ["--targets", str(tmp_path / "none.txt")])
     assert "cannot be read: No such file or directory" in str(done.exception)
+
+
+@pytest.mark.parametrize("option", ["--json", "--html=page.html", "--write=check.pcap", "--fail-on=split"])
+def test_a_plan_has_no_results(option, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(check, ["--dry-run", option])
+    assert isinstance(done.exception, UsageError)
+    assert str(done.exception) == f"--dry-run measures nothing: give it without {option.partition('=')[0]}"
+    assert list(tmp_path.iterdir()) == []
