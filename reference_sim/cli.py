@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pepscope.command_line.options import refuse_given
 from pepscope.command_line.reports import ReportingCommand, json_option, report_option
 from pepscope.command_line.volume import announce
 from pepscope.errors import UsageError
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from reference_sim.scenario import Scenario
 
 SCHEMA = 1
+#: Parameters that a campaign has in its file or not at all, and those that it alone has.
+_OF_A_SCENARIO = ("repeat", "seed", "changes", "no_captures", "html_to", "shows")
+_OF_A_CAMPAIGN = ("processes", "scheduler")
 
 
 @click.command(cls=ReportingCommand, short_help="Simulate a path with known truth, and capture at both ends.")
@@ -70,12 +74,14 @@ def simulate(
     elif campaign is not None:
         if scenario is not None:
             raise UsageError("a campaign names its scenarios itself: give either SCENARIO or --campaign")
+        refuse_given(_OF_A_SCENARIO, "is for one SCENARIO, got --campaign")
         _run_campaign(campaign, output, processes, scheduler, as_json)
     elif scenario is None:
         raise UsageError("name a scenario, or a campaign with --campaign; --list lists them")
     elif shows:
         click.echo(scenario_path(scenario).read_text(encoding="utf-8"), nl=False)
     else:
+        refuse_given(_OF_A_CAMPAIGN, "is for --campaign, got SCENARIO")
         chosen = _scenario(scenario, seed, changes, html_to is not None)
         if output is None and not (no_captures or html_to or as_json):
             raise UsageError("give -o DIR for the captures, or --no-captures")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from pepscope.errors import UsageError
 from pepscope.sizes import parse_size
@@ -63,6 +65,14 @@ class Number(click.FloatRange):
         if (number := super().convert(value, param, ctx)) != number:
             self.fail(f"{value!r} is not a number", param, ctx)
         return number
+
+
+def refuse_given(names: Collection[str], reason: str) -> None:
+    """Raise UsageError if the user gave one of some parameters of the running command, which would do nothing here."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        if option.name in names and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
+            raise UsageError(f"{max(option.opts, key=len)} {reason}")
 
 
 filter_option = click.option(

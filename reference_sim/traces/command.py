@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pepscope.command_line.options import refuse_given
 from pepscope.command_line.reports import ReportingCommand, json_option
 from pepscope.command_line.volume import announce
 from pepscope.errors import UsageError
@@ -19,10 +20,8 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 _FORMATS = ("mahimahi", "two-columns", "csv", "capture")
-#: The form of file that an option is about.
-_FORM_OF = {
-    **dict.fromkeys(("time_column", "rate_column", "time_unit", "rate_unit", "every"), "csv"), "skip": "capture"
-}  # fmt: skip
+#: Options that are about one form of file.
+_OPTIONS_OF = {"csv": ("time_column", "rate_column", "time_unit", "rate_unit", "every"), "capture": ("skip",)}
 
 
 @click.command(cls=ReportingCommand, short_help="Convert a trace of a carrier's rate, or make one of a capture.")
@@ -71,7 +70,9 @@ def trace(
 
     if output is None and as_json:
         raise UsageError("--json needs -o FILE for the trace")
-    _refuse_options_of_others(given)
+    for form, options in _OPTIONS_OF.items():
+        if form != given:
+            refuse_given(options, f"is for --from {form}, got --from {given}")
     if given == "capture":
         from reference_sim.traces.captures import trace_of_capture
 
@@ -99,14 +100,6 @@ def trace(
             sys.stdout.write(json.dumps({"schema": SCHEMA, **_numbers(read)}, allow_nan=False) + "\n")
         else:
             click.echo(_sentence(read))
-
-
-def _refuse_options_of_others(given: str) -> None:
-    """See that options for one form are given with it alone: with another one they would do nothing."""
-    context = click.get_current_context()
-    for name, form in _FORM_OF.items():
-        if form != given and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise UsageError(f"--{name.replace('_', '-')} is for --from {form}, got --from {given}")
 
 
 def _numbers(read: RateTrace) -> dict[str, float | int]:
