@@ -10,6 +10,7 @@ from typing import TextIO
 
 from detector.corpora.watch.metrics import Snapshot
 from detector.corpora.watch.standing import StandingGroup, time_text
+from pepscope.command_line.volume import counted
 from pepscope.results.attention import group_attention
 
 _HEAD = (
@@ -54,7 +55,7 @@ def table_lines(groups: Sequence[StandingGroup], *, most: int | None = None, col
 def summary_line(snapshot: Snapshot) -> str:
     """What was seen, in a sentence."""
     slices = ", ".join(f"{count:,} {name}" for name, count in snapshot.slices.items() if count or name == "judged")
-    parts = [f"{snapshot.connections:,} connections", f"slices: {slices}"]
+    parts = [counted(snapshot.connections, "connection"), f"slices: {slices}"]
     if snapshot.packets is not None:
         counts = snapshot.packets
         share = f" ({counts.dropped / counts.received:.2%})" if counts.dropped and counts.received else ""

@@ -170,3 +170,4 @@ def test_the_table_shows_splits_first(snapshot: Snapshot) -> None:
     assert summary_line(snapshot) == (
         "20 connections; slices: 1 judged; 1,000 packets, 5 dropped (0.50%); judged until 2023-11-14T22:13:20.000Z"
     )
+    assert summary_line(replace(snapshot, connections=1)).startswith("1 connection; slices: ")
