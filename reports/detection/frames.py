@@ -15,7 +15,7 @@ from pepscope.extras import needed
 from pepscope.results.arrow import number_array, text_array
 from pepscope.results.encoding.comma_separated import write_rows
 from pepscope.results.encoding.evidence_rows import evidence_columns
-from pepscope.results.encoding.packets import packet_documents
+from pepscope.results.encoding.packet_texts import packets_in_ascii
 from pepscope.results.evidence.growing import Coded
 from pepscope.results.frames import (
     Column,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from pepscope.captures.files.named_packets import EvidencePacket
     from pepscope.results.evidence.named import PairPackets
     from pepscope.results.verdicts import DetectionResult
 
@@ -65,13 +66,14 @@ def _evidence_columns(result: DetectionResult, rows: int) -> Iterator[dict[str, 
 def _packets(packets: Mapping[int, PairPackets], counts: npt.NDArray[np.int64]) -> Coded[str]:
     """The packets that show each finding on pairs with so many findings as JSON texts, as in `detect-2`: `null` where
     none were looked for."""
-    begins, texts = np.cumsum(counts) - counts, ["null"]
+    begins = np.cumsum(counts) - counts
     codes = np.zeros(int(counts.sum()), np.uint32)
+    shown: list[Sequence[EvidencePacket]] = []
     for place, named in packets.items():
         begin, count = int(begins[place]), len(named.evidence)
-        codes[begin : begin + count] = len(texts) + np.arange(count)
-        texts += [json.dumps(packet_documents(shown)) for shown in named.evidence]
-    return Coded(codes, texts)
+        codes[begin : begin + count] = 1 + len(shown) + np.arange(count)
+        shown += named.evidence
+    return Coded(codes, ["null", *packets_in_ascii(shown)])
 
 
 def evidence_path(path: str | Path) -> Path:

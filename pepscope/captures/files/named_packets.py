@@ -74,13 +74,13 @@ def connection_filters(
 
 def locator(capture: str, display_filter: str) -> Locator:
     """How the packets of a display filter are found in a capture."""
-    reading = _reading(capture)
+    reading = reading_line(capture)
     tshark = None if reading is None else f"{reading} -Y {shlex.quote(display_filter)}"
     return Locator(capture, display_filter, tshark)
 
 
 @lru_cache(maxsize=64)
-def _reading(capture: str) -> str | None:
+def reading_line(capture: str) -> str | None:
     """The beginning of a line for a shell that reads a capture; None where no other program can read it again, as of
     standard input."""
     if capture == STANDARD_INPUT:
@@ -101,5 +101,5 @@ def locators(packets: Sequence[EvidencePacket]) -> list[Locator]:
 
 def _frames_locator(capture: str, display_filter: str) -> Locator:
     """`locator` of a filter that names frames, in which a shell finds nothing to quote but its brackets and spaces."""
-    reading = _reading(capture)
+    reading = reading_line(capture)
     return Locator(capture, display_filter, None if reading is None else f"{reading} -Y '{display_filter}'")

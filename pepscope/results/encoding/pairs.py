@@ -13,7 +13,8 @@ import numpy.typing as npt
 from pepscope.captures.files.named_packets import connection_filters
 from pepscope.captures.tables.texts import SlicedTexts, gathered, times
 from pepscope.results.distinct import distinct
-from pepscope.results.encoding.packets import PacketTexts, packets_document
+from pepscope.results.encoding.packet_texts import PacketTexts
+from pepscope.results.encoding.packets import packets_document
 from pepscope.results.encoding.pieces import PieceTexts, piece_documents
 from pepscope.results.encoding.shared_writing import made_in_order
 from pepscope.results.encoding.templates import VALUE, Column, Layout, Octets, Template, filled, listed
