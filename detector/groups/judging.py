@@ -185,14 +185,9 @@ def _firmest(group: Group) -> list[tuple[Evidence, int]]:
     numbers: dict[tuple[str, str], int] = {}
     finding_of = [numbers.setdefault((form.method, form.finding), len(numbers)) for form in pieces.forms]
     finding = np.array(finding_of, np.int64)[pieces.form]
-    counts = np.bincount(finding, minlength=len(numbers))
-    by_firmness = np.lexsort((-pieces.strength, finding))
-    _, first_of_finding = np.unique(finding, return_index=True)
-    _, begins = np.unique(finding[by_firmness], return_index=True)
-    return [
-        (group.piece(int(by_firmness[begins[number]])), int(counts[number]))
-        for number in np.argsort(first_of_finding).tolist()
-    ]
+    found = [np.flatnonzero(finding == number) for number in range(len(numbers))]
+    found.sort(key=lambda at: int(at[0]))
+    return [(group.piece(int(at[np.argmax(pieces.strength[at])])), len(at)) for at in found]
 
 
 def _reported(found: Sequence[tuple[Evidence, int]], total: int) -> list[Evidence]:

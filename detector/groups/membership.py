@@ -111,7 +111,7 @@ class Group(Struct, frozen=True, dict=True):
 
     def of(self, chosen: BoolArray) -> Group:
         """Some of the connections."""
-        return Group(self.results, self.members, self.places[chosen])
+        return self if chosen.all() else Group(self.results, self.members, self.places[chosen])
 
     @cached_property
     def verdicts(self) -> list[Verdict]:

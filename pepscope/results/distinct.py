@@ -14,6 +14,14 @@ def distinct(numbers: npt.NDArray[np.integer]) -> list[int]:
     return sorted(set(numbers.tolist()))
 
 
+def numbered(codes: npt.NDArray[np.integer]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The codes that occur, ascending, and of each of `codes` its place among these; codes are natural numbers below a
+    few thousand."""
+    occur = np.bincount(codes) > 0
+    places = np.cumsum(occur) - 1
+    return np.flatnonzero(occur), places[codes]
+
+
 def are_among(numbers: npt.NDArray[np.integer], others: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
     """Which of the numbers are among the others."""
     if not len(others):

@@ -15,9 +15,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from pepscope.captures.tables.texts import SlicedTexts, gathered
-from pepscope.results.distinct import distinct
+from pepscope.results.distinct import distinct, numbered
 from pepscope.results.evidence.columns import EvidenceColumns, Form, Int64Array, columns_of, listed_figures
-from pepscope.results.evidence.growing import BytesColumn
+from pepscope.results.evidence.growing import BytesColumn, Coded
 from pepscope.results.evidence.packing import Kept, KeptColumn, packed, unpacked
 from pepscope.results.evidence.pieces import Pieces
 from pepscope.results.evidence.recent import RecentBlocks
@@ -269,10 +269,10 @@ class EvidenceTable:
         counts = ends - begin
         number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         at = np.repeat(begin, counts) + number
-        codes, form = np.unique(np.asarray(self._form)[at], return_inverse=True)
+        codes, form = numbered(np.asarray(self._form)[at])
         forms = [self._forms[code] for code in codes.tolist()]
         strength = np.asarray(self._strength)[at]
-        return Pieces(forms, np.repeat(np.arange(len(rows)), counts), number, form.astype(np.int64), strength)
+        return Pieces(forms, np.repeat(np.arange(len(rows)), counts), number, form, strength)
 
     def _unpacked_with(self, row: int) -> _Unpacked:
         """What was packed together with what was found on a connection."""
@@ -318,7 +318,9 @@ def _key(form: Form) -> tuple[object, ...]:
 
 
 def _chosen(column: KeptColumn, places: Int64Array) -> KeptColumn:
-    return column[places] if isinstance(column, np.ndarray) else [column[place] for place in places.tolist()]
+    if isinstance(column, np.ndarray):
+        return column[places]
+    return column.at(places) if isinstance(column, Coded) else [column[place] for place in places.tolist()]
 
 
 def _figures_until(form: Form) -> int:
