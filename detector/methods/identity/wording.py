@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from detector.methods.identity.comparison import Comparison
 from detector.methods.identity.rewriters import REWRITER_FIGURES, named_rewriters
+from pepscope._core import row_codes
 from pepscope.captures.tables.texts import SlicedTexts, joined
-from pepscope.results.evidence.columns import Figure, Words, listed_values
+from pepscope.results.evidence.columns import Figure, Words, alike, value_at
 from pepscope.results.evidence.growing import Coded
 
 #: Fewer arrived segments than this in the common span are not compared at all: one agrees or differs by chance in what
@@ -99,24 +100,34 @@ def same_segments(figures: Mapping[str, Any]) -> Words:
 
 def same_segments_of_many(figures: Mapping[str, Any]) -> tuple[SlicedTexts, Coded[tuple[str, ...]]]:
     """The same of many connections, each figure a column."""
-    leading = [listed_values(figures[f"leading_{what}_{rank}"]) for rank in range(_NAMED_FIELDS) for what in _LEADING]
-    fields, keys = Coded.of([*zip(*leading, strict=True)]), Coded.of(listed_values(figures["rewriters"]))
+    leading = [figures[f"leading_{what}_{rank}"] for rank in range(_NAMED_FIELDS) for what in _LEADING]
+    rewriters = figures["rewriters"]
     counted = [np.asarray(figures[name], np.int64) for name in _SEGMENTS if name in figures]
-    segments = Coded.of(np.sum([np.zeros(len(keys), np.int64), *counted], axis=0).tolist())
+    segments = np.sum([np.zeros(len(rewriters), np.int64), *counted], axis=0)
+    fields, boxes, counts = _different(*leading), _different(rewriters), _different(segments)
     summaries = joined(
-        len(keys),
+        len(rewriters),
         ["The segments that arrive are the segments that left: ", " agree over ", " segments", "."],
         [
             (fields.codes, [_agreeing(each) for each in fields.values]),
-            (segments.codes, [f"{count:,}" for count in segments.values]),
-            (keys.codes, [f" (on the way: {each})" if each else "" for each in keys.values]),
+            (counts.codes, [f"{count:,}" for (count,) in counts.values]),
+            (boxes.codes, [f" (on the way: {each})" if each else "" for (each,) in boxes.values]),
         ],
     )
-    lists = list[tuple[str, ...]]([()] * len(keys))
-    for row in np.flatnonzero(np.array([each != "" for each in keys.values], np.bool_)[keys.codes]).tolist():
-        rewriters = named_rewriters({name: figures[name][row] for name in REWRITER_FIGURES})
-        lists[row] = tuple([each.caveat for each in rewriters])
-    return summaries, Coded.of(lists)
+    known: dict[tuple[str, ...], int] = {(): 0}
+    codes = np.zeros(len(rewriters), np.uint32)
+    are_named = np.array([each != "" for (each,) in boxes.values], np.bool_)
+    for row in np.flatnonzero(are_named[boxes.codes]).tolist():
+        named = named_rewriters({name: figures[name][row] for name in REWRITER_FIGURES})
+        codes[row] = known.setdefault(tuple([each.caveat for each in named]), len(known))
+    return summaries, Coded(codes, [*known])
+
+
+def _different(*columns: Sequence[Any]) -> Coded[tuple[Any, ...]]:
+    """The rows of columns, of which each that occurs is listed once."""
+    codes, first = row_codes([*map(alike, columns)])
+    rows = [tuple([value_at(column, row) for column in columns]) for row in first.tolist()]
+    return Coded(codes.astype(np.uint32), rows)
 
 
 def other_segments(figures: Mapping[str, Any]) -> Words:

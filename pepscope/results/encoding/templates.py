@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from pepscope._core import filled_json
 from pepscope.captures.tables.texts import SlicedTexts
+from pepscope.results.evidence.growing import Coded
 from pepscope.results.evidence.packing import plain_number
 
 #: Stands for a value in the document that a template is made of. As the whole of a text it occurs in no result.
@@ -90,7 +91,13 @@ def _given(column: Column) -> Any:
 
 def as_columns(values: Sequence[Sequence[Any]]) -> list[Column]:
     """Arrays, lists and what else holds values as columns."""
-    return [each if isinstance(each, np.ndarray | list | SlicedTexts) else list(each) for each in values]
+    return [*map(_as_column, values)]
+
+
+def _as_column(values: Sequence[Any]) -> Column:
+    if isinstance(values, np.ndarray | list | SlicedTexts):
+        return values
+    return (values.codes, [*values.values]) if isinstance(values, Coded) else list(values)
 
 
 def listed(column: Column) -> Sequence[Any]:

@@ -55,10 +55,7 @@ class _Figures(Mapping[str, Any]):
 
     def alike(self, name: str) -> Int64Array:
         """A number for each row, equal only where the column has the same value."""
-        column = self._columns[name]
-        if isinstance(column, np.ndarray) and column.ndim == 1:
-            return column.astype(np.float64 if column.dtype.kind == "f" else np.int64, copy=False).view(np.int64)
-        return Coded.of([*map(repr, listed_values(column))]).codes.astype(np.int64)
+        return alike(self._columns[name])
 
     def __getitem__(self, name: str) -> Any:
         listed = self._listed.get(name)
@@ -74,6 +71,15 @@ class _Figures(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._columns)
+
+
+def alike(column: Sequence[Any] | npt.NDArray[Any]) -> Int64Array:
+    """A number for each row of a column, equal only where it has the same value."""
+    if isinstance(column, np.ndarray) and column.ndim == 1:
+        return column.astype(np.float64 if column.dtype.kind == "f" else np.int64, copy=False).view(np.int64)
+    if isinstance(column, Coded):
+        return column.codes.astype(np.int64)
+    return Coded.of([*map(repr, listed_values(column))]).codes.astype(np.int64)
 
 
 def _worded(wording: Wording, figures: _Figures, count: int) -> Coded[Words]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from pepscope._core import packed_columns, unpacked_columns
 from pepscope.results.evidence.columns import Int64Array, figure_at, listed_figures, listed_values, value_at
+from pepscope.results.evidence.growing import Coded
 from pepscope.results.verdicts import Number
 
 #: Numbers, or a list of what else is kept.
@@ -46,14 +47,57 @@ class Kept(NamedTuple):
 
 
 def packed(parts: Sequence[Kept]) -> bytes:
-    """The parts in few bytes: numbers as the core packs them, lists as MessagePack that is compressed."""
-    columns = (column for part in parts for column in (part.rows, *part.columns))
-    numbers = packed_columns([column for column in columns if isinstance(column, np.ndarray)])
-    others = [
-        (part.figures, [None if isinstance(column, np.ndarray) else column for column in part.columns])
-        for part in parts
-    ]
+    """The parts in few bytes: numbers as the core packs them, what else there is as MessagePack that is compressed.
+
+    Texts of which few are different are places in a list, and lists of numbers of one type are arrays from now on.
+    """
+    arrays = list[npt.NDArray[Any]]()
+    others = list[tuple[int, list[Any]]]()
+    for part in parts:
+        arrays.append(part.rows)
+        kept = list[Any]()
+        for column in map(_compact, part.columns):
+            if isinstance(column, np.ndarray):
+                arrays.append(column)
+                kept.append(None)
+            elif isinstance(column, Coded):
+                arrays.append(column.codes.astype(np.int64))
+                kept.append({"values": column.values})
+            else:
+                kept.append(column)
+        others.append((part.figures, kept))
+    numbers = packed_columns(arrays)
     return len(numbers).to_bytes(_LENGTH_BYTES, "little") + numbers + zlib.compress(_PACKER.encode(others), 1)
+
+
+def _compact(column: KeptColumn) -> KeptColumn:
+    """A column in a form that takes fewer bytes, where its values are the same in that form."""
+    if isinstance(column, np.ndarray | Coded) or not column:
+        return column
+    first, kind = column[0], type(column[0])
+    # Most columns hold one value, which is looked for before others are told apart.
+    is_constant = column.count(first) == len(column)
+    if kind is str:
+        if is_constant:
+            return Coded(np.zeros(len(column), np.uint32), [first])
+        is_of_few = {*map(type, column)} <= _TEXTS and len({*column}) <= len(column) // _ROWS_A_TEXT
+        return Coded.of(column) if is_of_few else column
+    if kind not in _ARRAYS or {*map(type, column)} != {kind}:
+        return column
+    if kind is float and not (is_constant and first == first):
+        return column  # which compression takes to fewer bytes than eight each
+    try:
+        return np.array(column, _ARRAYS[kind])
+    except OverflowError:
+        return column
+
+
+#: The types of arrays that hold all numbers of a type, or most.
+_ARRAYS: Mapping[type, type[np.generic]] = {float: np.float64, int: np.int64, bool: np.bool_}
+_TEXTS = {str, type(None)}
+
+#: Texts are numbered where each is that of so many rows on average.
+_ROWS_A_TEXT = 4
 
 
 def unpacked(content: bytes) -> list[Kept]:
@@ -61,10 +105,17 @@ def unpacked(content: bytes) -> list[Kept]:
     end = _LENGTH_BYTES + int.from_bytes(content[:_LENGTH_BYTES], "little")
     numbers: Iterator[npt.NDArray[Any]] = iter(unpacked_columns(content[_LENGTH_BYTES:end]))
     others: list[tuple[int, list[Any]]] = msgspec.msgpack.decode(zlib.decompress(content[end:]))
-    return [
-        Kept(next(numbers), [next(numbers) if column is None else column for column in columns], figures)
-        for figures, columns in others
-    ]
+    return [Kept(next(numbers), [_column(each, numbers) for each in columns], figures) for figures, columns in others]
+
+
+def _column(packed: Any, numbers: Iterator[npt.NDArray[Any]]) -> KeptColumn:
+    """A column of which arrays are the next of the `numbers`."""
+    if packed is None:
+        return next(numbers)
+    if isinstance(packed, dict):
+        return Coded(next(numbers).astype(np.uint32), packed["values"])
+    column: KeptColumn = packed
+    return column
 
 
 def plain_number(value: object) -> Number:
