@@ -3,16 +3,44 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from pepscope.results.attention import ATTENTION, group_attention
 from pepscope.results.pair_table import PairTable
-from pepscope.results.verdicts import SPLIT_VERDICTS, DetectionResult, GroupResult, HostResult, PairResult, Verdict
+from pepscope.results.verdicts import (
+    SPLIT_VERDICTS,
+    DetectionResult,
+    GroupResult,
+    HostResult,
+    PairResult,
+    VantageName,
+    Verdict,
+)
 
 #: Order in which counts by verdict are shown.
 KINDS_IN_ORDER = (Verdict.SPLIT_TCP, Verdict.TCP_PROXY, Verdict.INCONCLUSIVE, Verdict.REGULAR)
+
+
+class ListedConnection(Struct, frozen=True):
+    """What a line of a table says of a connection: its evidence, which takes longest to make, is no part of it."""
+
+    vantage: VantageName
+    verdict: Verdict
+    probability: Mapping[Verdict, float]
+    payload_bytes: int
+
+    @classmethod
+    def of(cls, table: PairTable, place: int) -> ListedConnection:
+        """The connection at a place."""
+        return cls(table.vantages(place)[0], table.verdict(place), table.probability(place), table.payload_bytes(place))
+
+
+#: What has a verdict and its probability.
+Judged: TypeAlias = PairResult | GroupResult | HostResult | ListedConnection
 
 
 def by_attention(pairs: Sequence[PairResult]) -> list[int]:
@@ -48,12 +76,12 @@ def count_by_verdict(verdicts: Iterable[Verdict]) -> dict[Verdict, int]:
     return {kind: counts[kind] for kind in KINDS_IN_ORDER if counts[kind]}
 
 
-def verdict_probability(judged: PairResult | GroupResult | HostResult) -> float | None:
+def verdict_probability(judged: Judged) -> float | None:
     """Probability of the verdict, in [0, 1]; none where the verdict is inconclusive."""
     return None if judged.verdict is Verdict.INCONCLUSIVE else float(judged.probability.get(judged.verdict, 0.0))
 
 
-def class_probability(judged: PairResult | GroupResult | HostResult) -> float | None:
+def class_probability(judged: Judged) -> float | None:
     """Probability of the verdict's class, end to end or split in any way; none where the verdict is inconclusive.
 
     One vantage point does not show how a split works: what counts is that there is one.

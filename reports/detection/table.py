@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
 from pepscope.errors import printable
+from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import CaptureSummary, PairResult, SplitPlace
 from reports.detection.group_table import group_lines
 from reports.detection.ranking import (
+    ListedConnection,
     by_attention,
     class_probability,
     count_by_verdict,
@@ -66,7 +68,8 @@ def _lines(result: DetectionResult, colour: bool, width: int, max_connections: i
         return
     alone = judged_alone(result)
     yield from vantage_lines(result, colour, width) if alone else group_lines(result, colour, width)
-    shown = by_attention(result.pairs)[: min(max_connections, _PAIRS_BELOW_NETWORKS) if alone else max_connections]
+    table = PairTable.of(result.pairs)
+    shown = by_attention(table)[: min(max_connections, _PAIRS_BELOW_NETWORKS) if alone else max_connections]
     detailed = len(result.pairs) <= _PAIRS_WITH_REASON and not alone
     endpoint_width = (width - VERDICT_WIDTH - PROBABILITY_WIDTH - _BYTES_WIDTH - _GAPS) // 2
     heading = (
@@ -75,11 +78,11 @@ def _lines(result: DetectionResult, colour: bool, width: int, max_connections: i
     )
     yield paint(heading, FAINT, colour)
     for index in shown:
-        pair = result.pairs[index]
-        share = class_probability(pair) if alone else verdict_probability(pair)
-        yield _connection_line(pair, share, colour, endpoint_width)
+        connection = ListedConnection.of(table, index)
+        share = class_probability(connection) if alone else verdict_probability(connection)
+        yield _connection_line(connection, share, colour, endpoint_width)
         if detailed:
-            yield from _reason_lines(pair, colour, width)
+            yield from _reason_lines(result.pairs[index], colour, width)
     yield ""
     yield from _closing_lines(result, len(shown), colour, width)
 
@@ -93,15 +96,15 @@ def _capture_lines(capture: CaptureSummary, colour: bool, width: int) -> Iterato
             yield paint(line, WARNING, colour)
 
 
-def _connection_line(pair: PairResult, share: float | None, colour: bool, endpoint_width: int) -> str:
-    vantage = pair.vantages[0]
-    verdict = paint(f"{pair.verdict.value:<{VERDICT_WIDTH}}", COLOURS[pair.verdict], colour)
+def _connection_line(connection: ListedConnection, share: float | None, colour: bool, endpoint_width: int) -> str:
+    vantage, kind = connection.vantage, connection.verdict
+    verdict = paint(f"{kind.value:<{VERDICT_WIDTH}}", COLOURS[kind], colour)
     probability = "-" if share is None else format_percent(share)
     return (
         f"{shorten_endpoint(vantage.client, endpoint_width):<{endpoint_width}} "
         f"{shorten_endpoint(vantage.server, endpoint_width):<{endpoint_width}} {verdict} "
         f"{probability:>{PROBABILITY_WIDTH}} "
-        f"{format_bytes(pair.payload_bytes_up + pair.payload_bytes_down):>{_BYTES_WIDTH}}"
+        f"{format_bytes(connection.payload_bytes):>{_BYTES_WIDTH}}"
     )
 
 
