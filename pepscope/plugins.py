@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.machinery import PathFinder
 from typing import Any, TypeVar
@@ -117,6 +119,18 @@ def loaded(group: str, kind: type[Plugin]) -> tuple[Plugin, ...]:
             raise PepscopeError(f"the plug-in {entry.name} ({entry.value}) of {group} must be a {kind.__name__}")
         found.append(plugin)
     return tuple(found)
+
+
+@contextmanager
+def garbage_kept() -> Iterator[None]:
+    """Look for no garbage while modules are imported, whose objects stay."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def freeze_imports() -> None:

@@ -1,4 +1,5 @@
-"""From capture files to verdicts. What judges two captures, and what judges one, is imported where it is needed."""
+"""From capture files to verdicts. What judges two captures, and what judges one, is imported where it is needed, if
+possible while captures are read."""
 
 from __future__ import annotations
 
@@ -11,16 +12,17 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from detector.options import DECISION_PROBABILITY, LEAST_PAIRING_CONFIDENCE, ClockMode, DetectOptions
 from detector.shown.asked import Asked, AskedPackets
-from detector.shown.provenance import digests_of, stated_tool
 from pepscope.captures.at_once import open_captures
 from pepscope.captures.capture import Capture, KeptPayload
+from pepscope.captures.files.digest import FileDigest
 from pepscope.captures.opening.capture_files import CaptureFile, capture_name
 from pepscope.errors import UsageError
-from pepscope.results.attention import EndPoints
-from pepscope.results.verdicts import DetectionResult
+from pepscope.plugins import garbage_kept
 
 if TYPE_CHECKING:
     from detector.one_capture.networks import NetworkTable
+    from pepscope.results.attention import EndPoints
+    from pepscope.results.verdicts import DetectionResult
 
 _LOG = logging.getLogger("pepscope.detect")
 
@@ -85,17 +87,20 @@ def detect(
         raise UsageError("a table of networks is for one vantage point: two captures show where they meet")
     table = None if networks is None else _network_table(networks)
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
-    tool = stated_tool(options, filter=filter, networks=networks)
-    digested = digests_of(paths, are_wanted=digests)
+    digested = _digests_of(paths, are_wanted=digests)
     opened = partial(_opened, paths, filter, share_bytes, progress, at_once=jobs > 1)
     asked = Asked(series, connections, AskedPackets.of(packets))
     if second is None:
         from detector.detection.one_vantage import judge_one_vantage
+        from detector.shown.provenance import stated_tool
 
+        tool = stated_tool(options, filter=filter, networks=networks)
         return judge_one_vantage(opened, options, table, tool, digested, asked)
-    captures = opened(True)
+    captures = opened(True, meanwhile=partial(_import_judging, jobs, names_packets=asked.packets.moments > 0))
     from detector.detection.two_captures import judge_two_captures
+    from detector.shown.provenance import stated_tool
 
+    tool = stated_tool(options, filter=filter, networks=networks)
     return judge_two_captures(captures, options, tool, digested, asked, jobs, share_bytes, progress)
 
 
@@ -130,11 +135,12 @@ def detect_vantage(
             raise UsageError(f"two of the captures are the same file, {path}: give each once")
     table = None if networks is None else _network_table(networks)
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
-    tool = stated_tool(options, filter=filter, networks=networks, one_vantage=True)
-    digested = digests_of(paths, are_wanted=digests)
+    digested = _digests_of(paths, are_wanted=digests)
     opened = partial(_opened, paths, filter, share_bytes, progress, at_once=False)
     from detector.detection.one_vantage import judge_one_vantage
+    from detector.shown.provenance import stated_tool
 
+    tool = stated_tool(options, filter=filter, networks=networks, one_vantage=True)
     asked = Asked(series, connections, AskedPackets.of(packets))
     return judge_one_vantage(opened, options, table, tool, digested, asked)
 
@@ -145,6 +151,22 @@ def _network_table(path: str) -> NetworkTable:
     return read_networks(path)
 
 
+def _digests_of(sources: Sequence[str | BinaryIO], *, are_wanted: bool) -> list[FileDigest]:
+    """Begin to take the digests of files, while their packets are read; or only to see whether these change."""
+    return [FileDigest(source, is_wanted=are_wanted) for source in sources]
+
+
+def _import_judging(jobs: int, *, names_packets: bool) -> None:
+    """Import what judges two captures by so many processes: that takes as long as reading some thousand connections."""
+    with garbage_kept():
+        import detector.detection.two_captures
+
+        if names_packets:
+            import detector.shown.telling_packets.while_judging
+        if jobs > 1:
+            import detector.verdict.processes  # noqa: F401
+
+
 def _opened(
     paths: Sequence[str | BinaryIO],
     expression: str | None,
@@ -153,8 +175,9 @@ def _opened(
     payload: KeptPayload,
     *,
     at_once: bool,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> list[Capture]:
-    """The captures, of which one at least holds TCP; each may keep so many bytes in memory."""
+    """The captures, of which one at least holds TCP; each may keep so many bytes in memory. `meanwhile` is called."""
     if paths.count("-") > 1:
         raise UsageError("only one of the two captures can come from standard input")
     captures = open_captures(
@@ -165,6 +188,7 @@ def _opened(
         tcp_needed=len(paths) == 1,
         progress=progress,
         at_once=at_once,
+        meanwhile=meanwhile,
     )
     if not any(capture.tcp_packet_count for capture in captures):
         raise captures[0].nothing_to_analyse()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from pepscope.errors import UsageError
-from pepscope.results.attention import ATTENTION, EndPoints
-from pepscope.results.pair_table import PairTable
+
+if TYPE_CHECKING:
+    from pepscope.results.attention import EndPoints
+    from pepscope.results.pair_table import PairTable
 
 #: More than a capture has.
 _MOST_MOMENTS = 10**12
@@ -26,6 +29,8 @@ class AskedPackets(Struct, frozen=True):
         """The connections whose packets are to be named."""
         if self.choose is not None:
             return self.choose(results)
+        from pepscope.results.attention import ATTENTION  # what is asked is known before results are imported
+
         ranked: list[int] = results.ranked(ATTENTION)[: self.connections].tolist()
         return ranked
 

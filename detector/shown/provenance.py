@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import BinaryIO
-
 import pepscope
 from detector.options import DetectOptions
 from pepscope.captures.capture import Capture
@@ -38,11 +35,6 @@ def stated_tool(
             "filter": filter,
         },
     )
-
-
-def digests_of(sources: Sequence[str | BinaryIO], *, are_wanted: bool) -> list[FileDigest]:
-    """Begin to take the digests of files, while their packets are read; or only to see whether these change."""
-    return [FileDigest(source, is_wanted=are_wanted) for source in sources]
 
 
 def capture_summary(capture: Capture, digest: FileDigest) -> CaptureSummary:

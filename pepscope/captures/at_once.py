@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from pepscope.captures.capture import Capture, KeptPayload, open_capture
 
-#: Between two reports of progress where only other threads still read.
+#: Between two reports of progress.
 _BETWEEN_REPORTS_S = 0.1
 
 
@@ -27,38 +27,37 @@ def open_captures(
     tcp_needed: bool = True,
     progress: Callable[[int, int], object] | None = None,
     at_once: bool = True,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> list[Capture]:
     """Read captures as `open_capture` does; `memory_bytes` is what each of them may take.
 
     Files with names are read `at_once`; standard input, pipes and file objects, which may make a reader wait, one after
-    the other. `progress` is called in this thread, with the bytes read of all files together and in all. Of several
-    captures that cannot be read the first one's error is raised.
+    the other. `progress` is called in this thread, with the bytes read of all files together and in all. `meanwhile` is
+    called once, while files are read if they are read at once. Of several captures that cannot be read the first one's
+    error is raised.
     """
     read = partial(open_capture, filter=filter, memory_bytes=memory_bytes, payload=payload, tcp_needed=tcp_needed)
     files = [path for path in paths if isinstance(path, str) and Path(path).is_file()]
     if not at_once or len(paths) < 2 or len(files) < len(paths):
-        return [read(path, progress=progress) for path in paths]
-    own, *others = (_Reading(read, path) for path in files)
-
-    def report(read_bytes: int, file_bytes: int) -> None:
-        own.read_bytes, own.file_bytes = read_bytes, file_bytes
-        if progress is not None:
-            every = (own, *others)
-            progress(sum(each.read_bytes for each in every), sum(each.file_bytes for each in every))
-
-    threads = [threading.Thread(target=each.run, name=f"reading {each.path}") for each in others]
+        captures = [read(path, progress=progress) for path in paths]
+        meanwhile()
+        return captures
+    every = [_Reading(read, path) for path in files]
+    threads = [threading.Thread(target=each.run, name=f"reading {each.path}") for each in every]
+    captures = list[Capture]()
     try:
         for thread in threads:
             thread.start()
-        # Signals reach this thread only, so that reading here makes Ctrl-C end all of them.
-        captures = [read(own.path, progress=report)]
-        for thread, each in zip(threads, others, strict=True):
+        meanwhile()
+        # Signals reach this thread only, so that waiting here makes Ctrl-C end all of them.
+        for thread, reading in zip(threads, every, strict=True):
             while thread.is_alive():
                 thread.join(_BETWEEN_REPORTS_S)
-                report(own.file_bytes, own.file_bytes)
-            captures.append(each.result())
+                if progress is not None:
+                    progress(sum(each.read_bytes for each in every), sum(each.file_bytes for each in every))
+            captures.append(reading.result())
     finally:
-        for each in others:
+        for each in every:
             each.stopped = True
         for thread in threads:
             if thread.ident is not None:

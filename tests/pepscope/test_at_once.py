@@ -109,6 +109,26 @@ def test_progress_is_that_of_both_and_reported_here(files: Callable[..., list[st
     assert all(read <= total for read, total in reports)
 
 
+def test_something_else_is_done_while_files_are_read(
+    files: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_done = threading.Event()
+
+    def read(path: str, **_: object) -> str:
+        assert is_done.wait(60)
+        return path
+
+    monkeypatch.setattr(at_once, "open_capture", read)
+    paths = files("first", "second")
+    assert [*map(str, open_captures(paths, meanwhile=is_done.set))] == paths
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_what_fails_meanwhile_is_raised(together: bool) -> None:
+    with pytest.raises(ZeroDivisionError):
+        open_captures(ENDS, at_once=together, meanwhile=lambda: 1 / 0)
+
+
 def test_interrupting_one_ends_both(files: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     paths = files("first", "second")
     ended = threading.Event()
@@ -141,4 +161,4 @@ def test_detection_with_several_jobs_reads_at_once(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(at_once, "open_capture", read)
     results = [detect(*ENDS, jobs=jobs).to_dict() for jobs in (1, 2)]
     assert results[0] == results[1]
-    assert names == {threading.current_thread().name, f"reading {ENDS[1]}"}
+    assert names == {threading.current_thread().name, *(f"reading {end}" for end in ENDS)}
