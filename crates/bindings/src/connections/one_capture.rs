@@ -119,9 +119,18 @@ pub(crate) fn frames_of_rows(
     }
     let of_connection = |(connection, rows): (usize, Vec<usize>)| {
         capture.analysed.with_packets(connection, |packets, place| {
-            let frames: Vec<i64> = packets.frame_indices(place).map(frame_number).collect();
-            let found = rows.iter().map(|&row| frames.get(row).copied()).collect::<Option<Vec<_>>>();
-            found.map(|found| (frames.iter().min().copied().zip(frames.iter().max().copied()), found))
+            let mut places: Vec<usize> = (0..rows.len()).collect();
+            places.sort_unstable_by_key(|&place| rows[place]);
+            let mut asked = places.into_iter().peekable();
+            let (mut found, mut first, mut last) = (vec![NO_FRAME; rows.len()], i64::MAX, NO_FRAME);
+            // Of a long connection few frames are asked for: no list is made of all.
+            packets.frame_indices(place).map(frame_number).enumerate().for_each(|(row, frame)| {
+                (first, last) = (first.min(frame), last.max(frame));
+                while let Some(place) = asked.next_if(|&place| rows[place] == row) {
+                    found[place] = frame;
+                }
+            });
+            asked.peek().is_none().then_some(((last != NO_FRAME).then_some((first, last)), found))
         })
     };
     let found: Result<Vec<_>, _> = py.detach(|| connections.into_iter().zip(rows).map(of_connection).collect());
