@@ -1207,8 +1207,10 @@ class Capture:
         """Values of the connection, of its flow up and of its flow down, in the order of the fields in
         `pepscope.captures.connections`; `closes` and `missing` stand for the codes of either."""
 
-    def connection_columns(self, start: int, stop: int) -> dict[str, npt.NDArray[Any]]:
-        """Summaries of these connections as arrays."""
+    def connection_columns(
+        self, start: int, stop: int, names: Sequence[str] | None = None
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Summaries of these connections as arrays, of all fields or of those with these names."""
 
     def connections_json(self, start: int, stop: int) -> bytes:
         """JSON objects of these connections with commas between them."""

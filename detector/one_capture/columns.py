@@ -122,7 +122,7 @@ def selected(vantage: VantageColumns, rows: npt.NDArray[np.int64], references: n
 
 
 def _columns(capture: Capture) -> dict[str, npt.NDArray[Any]]:
-    batches = [{name: batch[name] for name in _NAMES} for batch in capture.connection_batches()]
+    batches = [*capture.connection_batches(_NAMES)]
     return {name: np.concatenate([batch[name] for batch in batches]) for name in _NAMES}
 
 

@@ -14,7 +14,7 @@ from detector.other_transport.encrypted_legs import EncryptedLegs, Guise, Legs, 
 from detector.pair import DatagramLeg, Pair, StreamAlignment, Vantage
 from detector.pairing.alignment import align, align_all
 from detector.pairing.confidence import CONFIDENCE, RIVALLED, SMALL_BYTES, leg_confidence, pairing_confidence
-from detector.pairing.loading import load_vantages
+from detector.pairing.loading import SummaryRows, load_vantages
 from detector.pairing.match import Ground, Match
 from detector.pairing.matching import Matcher
 from detector.pairing.same_request import another_answer, same_request
@@ -22,6 +22,7 @@ from detector.pairing.server_index import ServerIndex
 from detector.streams.loaded import LoadedPairs
 from detector.streams.set_back import continued
 from detector.streams.sides import Sides
+from detector.streams.summaries import Summaries
 from detector.vantage.capture_sides import (
     client_nearness,
     first_are_client_sides,
@@ -254,13 +255,25 @@ class PairedCaptures:
 
     def _capture_lean(self) -> float:
         """Whether most pairs put the first capture (positive) or the second nearer to the clients."""
-        if self._second is None:
+        first, second = self._first, self._second
+        if second is None:
             return 0.0
-        return sum(
-            first_is_client_side(self._first.connections[match.first], self._second.connections[match.second])
+        both = [
+            (match.first, match.second)
             for match in self.matches[:1000]
             if match.first is not None and match.second is not None and not match.sides_swapped
-        )
+        ]
+
+        def connections(row: int) -> tuple[Connection, Connection]:
+            one, two = both[row]
+            return first.connections[one], second.connections[two]
+
+        if both and isinstance(first, Capture) and isinstance(second, Capture):
+            ones, twos = zip(*both, strict=True)
+            left, right = Summaries.of_table(SummaryRows(first, ones)), Summaries.of_table(SummaryRows(second, twos))
+            own: list[float] = first_are_client_sides(left, right, connections)[0].tolist()
+            return sum(own)
+        return sum(first_is_client_side(*connections(row)) for row in range(len(both)))
 
 
 def pair_captures(

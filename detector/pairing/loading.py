@@ -15,7 +15,7 @@ from pepscope.captures.packets import Direction
 _UP, _DOWN = Direction.UP, Direction.DOWN
 
 
-class _Rows:
+class SummaryRows:
     """The summaries of some connections of a capture (`detector.pair.SummaryTable`)."""
 
     def __init__(self, capture: Capture, numbers: Sequence[int]) -> None:
@@ -30,7 +30,7 @@ class _Rows:
 
 def load_vantages(capture: Capture, numbers: Sequence[int]) -> LoadedVantages:
     """These connections as the capture shows them."""
-    table = _Rows(capture, numbers)
+    table = SummaryRows(capture, numbers)
     loaded = capture.load(numbers, DOUBTED_STEP_NS)
     packets = [each[0] for each in loaded]
     up, down = [each[1] for each in loaded], [each[2] for each in loaded]

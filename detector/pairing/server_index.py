@@ -72,13 +72,14 @@ class _Index:
         return list(dict.fromkeys(self._places[begin:end].tolist()))
 
 
+#: What keys are made of.
+_COLUMNS = ("server_address", "server_port", "down_stream_bytes")
+
+
 def _keys(source: ConnectionSource, numbers: Int64Array) -> tuple[UInt64Array, UInt64Array]:
     """Keys of the servers of some connections, and of servers with what they answered."""
     if isinstance(source, Capture):
-        made = [
-            _columns_of(batch["server_address"], batch["server_port"], batch["down_stream_bytes"])
-            for batch in source.connection_batches()
-        ]
+        made = [_columns_of(*(batch[name] for name in _COLUMNS)) for batch in source.connection_batches(_COLUMNS)]
         keys, answered = (np.concatenate(columns)[numbers] for columns in zip(*made, strict=True))
         return keys, answered
     chosen = [source.connections[number] for number in numbers.tolist()]

@@ -32,7 +32,7 @@ class SummaryColumns:
         """The columns of a capture, from its own ones where it has them."""
         names = tuple(cls.__dataclass_fields__)
         if isinstance(source, Capture):
-            batches = list(source.connection_batches())
+            batches = list(source.connection_batches(names))
             return cls(*(np.concatenate([batch[name] for batch in batches]).astype(np.int64) for name in names))
         rows = [_row(connection) for connection in source.connections]
         return cls(*np.array(rows, np.int64).reshape(len(rows), len(names)).T)

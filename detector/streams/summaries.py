@@ -54,6 +54,13 @@ class Summaries:
             if len(table.numbers) == self._count and np.array_equal(rows, places):
                 self._whole = table
 
+    @classmethod
+    def of_table(cls, table: SummaryTable) -> Summaries:
+        """Those of all connections of a table, in its order."""
+        made = cls(())
+        made._count, made._whole = len(table.numbers), table
+        return made
+
     def __len__(self) -> int:
         return self._count
 

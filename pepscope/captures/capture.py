@@ -197,11 +197,12 @@ class Capture:
             self._columns = self._core.connection_columns(0, self._core.connection_count)
         return self._columns
 
-    def connection_batches(self) -> Iterator[Mapping[str, npt.NDArray[Any]]]:
-        """`connection_columns` in pieces of some thousand connections (at least one piece), in bounded memory."""
+    def connection_batches(self, names: Sequence[str] | None = None) -> Iterator[Mapping[str, npt.NDArray[Any]]]:
+        """`connection_columns` in pieces of some thousand connections (at least one piece), in bounded memory; only
+        those with these names, where some are given."""
         count = self._core.connection_count
         for start in range(0, max(count, 1), _BATCH):
-            yield self._core.connection_columns(start, min(start + _BATCH, count))
+            yield self._core.connection_columns(start, min(start + _BATCH, count), names)
 
     def packets(self, connection_id: int) -> PacketColumns:
         """Packets of one connection. Captures keep packets in a compact form; these are made when they are asked for,

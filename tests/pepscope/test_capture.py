@@ -82,6 +82,26 @@ def test_summaries_as_columns_are_the_summaries_as_objects(many: Capture) -> Non
         assert bytes(columns["client_address"][row])[12:] == bytes(map(int, connection.client_address.split(".")))
 
 
+def test_some_columns_are_those_of_all(many: Capture) -> None:
+    names = ("client_address", "close", "up_syn_count", "down_missing_packets")
+    (some,) = many.connection_batches(names)
+    assert set(some) == {*names}
+    for name in names:
+        np.testing.assert_array_equal(some[name], many.connection_columns()[name])
+
+
+def test_frames_of_rows_are_those_of_all_packets(many: Capture) -> None:
+    connections = [3, 0, 1]
+    every = [many.frame_numbers(number).tolist() for number in connections]
+    rows = [[2, 0, 2, len(every[0]) - 1], [], [0]]
+    assert many.frames_of_rows(connections, rows) == [
+        ((min(frames), max(frames)), [frames[row] for row in chosen])
+        for frames, chosen in zip(every, rows, strict=True)
+    ]
+    with pytest.raises(IndexError, match="no such packet"):
+        many.frames_of_rows([3], [[len(every[0])]])
+
+
 def test_frame_reads_as_the_objects_do(many: Capture) -> None:
     frame = many.to_frame()
     assert list(frame["client_address"]) == [one.client_address for one in many.connections]

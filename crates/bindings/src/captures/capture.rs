@@ -215,9 +215,17 @@ impl Capture {
             .map_err(raised)?
     }
 
-    /// Summaries of these connections as arrays.
-    fn connection_columns<'py>(&self, py: Python<'py>, start: usize, stop: usize) -> PyResult<Bound<'py, PyDict>> {
-        self.analysed.with_summaries(start..stop, |found| summaries::columns(py, found, NOT_SEEN)).map_err(raised)?
+    /// Summaries of these connections as arrays, of all fields or of those with these names.
+    #[pyo3(signature = (start, stop, names=None))]
+    fn connection_columns<'py>(
+        &self,
+        py: Python<'py>,
+        start: usize,
+        stop: usize,
+        names: Option<Vec<String>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let columns = |found: &[ConnectionSummary<'_>]| summaries::columns(py, found, NOT_SEEN, names.as_deref());
+        self.analysed.with_summaries(start..stop, columns).map_err(raised)?
     }
 
     /// Summaries of some connections as arrays, -2**63 where a whole number was not seen, and their end points.
@@ -227,7 +235,7 @@ impl Capture {
             let options = |octets: &[u8]| PyBytes::new(py, octets);
             let options =
                 found.iter().map(|each| (options(each.up.syn_options), options(each.down.syn_options))).unzip();
-            Ok((summaries::columns(py, found, i64::MIN)?, ends, options))
+            Ok((summaries::columns(py, found, i64::MIN, None)?, ends, options))
         };
         self.analysed.with_summaries(indices.into_iter(), chosen).map_err(raised)?
     }

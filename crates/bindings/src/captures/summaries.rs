@@ -46,24 +46,34 @@ impl Cell for Option<f64> {
     }
 }
 
-fn add_column<'py, T: Cell>(
-    columns: &Bound<'py, PyDict>,
-    name: &str,
-    (summaries, unseen): (&[ConnectionSummary<'_>], i64),
-    value: impl Fn(&ConnectionSummary<'_>) -> T,
-) -> PyResult<()> {
-    let stored: Vec<T::Stored> = summaries.iter().map(|summary| value(summary).stored(unseen)).collect();
-    columns.set_item(name, stored.into_pyarray(columns.py()))
+/// Columns of summaries, of which those that are `wanted` are made.
+struct Columns<'a, 'py> {
+    made: Bound<'py, PyDict>,
+    summaries: &'a [ConnectionSummary<'a>],
+    unseen: i64,
+    wanted: Option<&'a [String]>,
 }
 
-fn add_addresses<'py>(
-    columns: &Bound<'py, PyDict>,
-    name: &str,
-    summaries: &[ConnectionSummary<'_>],
-    address: impl Fn(&ConnectionSummary<'_>) -> [u8; 16],
-) -> PyResult<()> {
-    let rows = Array2::from_shape_fn((summaries.len(), 16), |(row, byte)| address(&summaries[row])[byte]);
-    columns.set_item(name, rows.into_pyarray(columns.py()))
+impl Columns<'_, '_> {
+    fn is_wanted(&self, name: &str) -> bool {
+        self.wanted.is_none_or(|wanted| wanted.iter().any(|each| each == name))
+    }
+
+    fn add<T: Cell>(&self, name: &str, value: impl Fn(&ConnectionSummary<'_>) -> T) -> PyResult<()> {
+        if !self.is_wanted(name) {
+            return Ok(());
+        }
+        let stored: Vec<T::Stored> = self.summaries.iter().map(|summary| value(summary).stored(self.unseen)).collect();
+        self.made.set_item(name, stored.into_pyarray(self.made.py()))
+    }
+
+    fn add_addresses(&self, name: &str, address: impl Fn(&ConnectionSummary<'_>) -> [u8; 16]) -> PyResult<()> {
+        if !self.is_wanted(name) {
+            return Ok(());
+        }
+        let rows = Array2::from_shape_fn((self.summaries.len(), 16), |(row, byte)| address(&self.summaries[row])[byte]);
+        self.made.set_item(name, rows.into_pyarray(self.made.py()))
+    }
 }
 
 fn close_code(close: Close) -> u8 {
@@ -83,38 +93,35 @@ fn missing_code(missing: MissingPackets) -> u8 {
     }
 }
 
-/// One array a field, in the order of the summaries.
+/// One array a field, or for each of the fields that are `wanted`, in the order of the summaries.
 /// `unseen` stands for whole numbers that were not seen.
 pub(crate) fn columns<'py>(
     py: Python<'py>,
     summaries: &[ConnectionSummary<'_>],
     unseen: i64,
+    wanted: Option<&[String]>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let columns = PyDict::new(py);
-    add_addresses(&columns, "client_address", summaries, |summary| summary.client_address)?;
-    add_addresses(&columns, "server_address", summaries, |summary| summary.server_address)?;
+    let columns = Columns { made: PyDict::new(py), summaries, unseen, wanted };
+    columns.add_addresses("client_address", |summary| summary.client_address)?;
+    columns.add_addresses("server_address", |summary| summary.server_address)?;
     macro_rules! connection_columns {
         ($($field:ident),*) => {
-            $(add_column(&columns, stringify!($field), (summaries, unseen), |summary| summary.$field)?;)*
+            $(columns.add(stringify!($field), |summary| summary.$field)?;)*
         };
     }
     for_each_connection_field!(connection_columns);
-    add_column(&columns, "close", (summaries, unseen), |summary| close_code(summary.close))?;
-    add_column(&columns, "tunnel", (summaries, unseen), |summary| summary.tunnel as u8)?;
+    columns.add("close", |summary| close_code(summary.close))?;
+    columns.add("tunnel", |summary| summary.tunnel as u8)?;
     macro_rules! flow_columns {
         ($($field:ident),*) => {
-            $(add_column(&columns, concat!("up_", stringify!($field)), (summaries, unseen), |summary| summary.up.$field)?;)*
-            $(add_column(&columns, concat!("down_", stringify!($field)), (summaries, unseen), |summary| summary.down.$field)?;)*
+            $(columns.add(concat!("up_", stringify!($field)), |summary| summary.up.$field)?;)*
+            $(columns.add(concat!("down_", stringify!($field)), |summary| summary.down.$field)?;)*
         };
     }
     for_each_flow_field!(flow_columns);
-    add_column(&columns, "up_missing_packets", (summaries, unseen), |summary| {
-        missing_code(summary.up.missing_packets)
-    })?;
-    add_column(&columns, "down_missing_packets", (summaries, unseen), |summary| {
-        missing_code(summary.down.missing_packets)
-    })?;
-    Ok(columns)
+    columns.add("up_missing_packets", |summary| missing_code(summary.up.missing_packets))?;
+    columns.add("down_missing_packets", |summary| missing_code(summary.down.missing_packets))?;
+    Ok(columns.made)
 }
 
 /// Client and server as `ip:port`, IPv6 in brackets.
