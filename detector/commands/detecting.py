@@ -82,6 +82,7 @@ def judge_captures(asked: Detection) -> None:
     _check(asked)
     with Progress("detecting") as progress:
         result = _judged(asked, progress)
+    freeze_imports()  # what judging imported
     traffic = result.temporary_bytes
     if (text := temporary_files_note(traffic.written, traffic.read)) is not None:
         note(text)

@@ -91,8 +91,9 @@ def detect(
     opened = partial(_opened, paths, filter, share_bytes, progress, at_once=jobs > 1)
     asked = Asked(series, connections, AskedPackets.of(packets))
     if second is None:
-        from detector.detection.one_vantage import judge_one_vantage
-        from detector.shown.provenance import stated_tool
+        with garbage_kept():
+            from detector.detection.one_vantage import judge_one_vantage
+            from detector.shown.provenance import stated_tool
 
         tool = stated_tool(options, filter=filter, networks=networks)
         return judge_one_vantage(opened, options, table, tool, digested, asked)
@@ -137,8 +138,9 @@ def detect_vantage(
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
     digested = _digests_of(paths, are_wanted=digests)
     opened = partial(_opened, paths, filter, share_bytes, progress, at_once=False)
-    from detector.detection.one_vantage import judge_one_vantage
-    from detector.shown.provenance import stated_tool
+    with garbage_kept():
+        from detector.detection.one_vantage import judge_one_vantage
+        from detector.shown.provenance import stated_tool
 
     tool = stated_tool(options, filter=filter, networks=networks, one_vantage=True)
     asked = Asked(series, connections, AskedPackets.of(packets))
