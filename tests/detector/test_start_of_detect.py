@@ -49,6 +49,12 @@ def test_one_process_imports_nothing_that_others_or_plug_ins_need() -> None:
     assert threads == "1"
 
 
+def test_reading_can_begin_before_what_judges_is_imported() -> None:
+    program = "import sys, detector.commands.detecting, detector.detection; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True, text=True)
+    assert not {*done.stdout.split()} & {"numpy", "pepscope.results.verdicts", "detector.detection.two_captures"}
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="one process judges where none can be forked")
 def test_several_processes_and_threads_are_had_for_the_asking() -> None:
     modules, threads = modules_and_threads("--jobs", "2", environment={"OPENBLAS_NUM_THREADS": "2"})
