@@ -83,7 +83,9 @@ def _by_alike_ports(judged: SideJudgement, vantage: VantageColumns, table: Netwo
 def _judge(vantage: VantageColumns, side: GroupSide, where: Places, *, each: bool = True) -> SideJudgement:
     """Weigh these groups, and unless not `each` connection by itself, which is then as its group is."""
     at_client, groups = side is GroupSide.CLIENT, len(where.network)
-    timing = exchange_timing(vantage.exchanges, where, at_client=at_client)
+    timing = exchange_timing(
+        vantage.exchanges, where, at_client=at_client, opened_ns=_opened_ns(vantage) if at_client else None
+    )
     variation_s = timing.of_groups(timing.variation_s, where.member_group, groups)
     measured = np.bincount(where.member, minlength=len(where.member_group))
     answered = np.bincount(where.member_group[timing.member], minlength=groups) > 0
@@ -141,6 +143,14 @@ def _evidence(
         clients=None if at_client else Clients(vantage.exchanges, vantage.columns, where.member, timing.base_s),
         priors=PRIORS[side],
     )
+
+
+def _opened_ns(vantage: VantageColumns) -> Ints:
+    """When the handshake of each connection ended; -1 where it was not seen."""
+    first_ns, *taken_ns = (
+        vantage.columns[name] for name in ("first_time_ns", "handshake_syn_ack_ns", "handshake_ack_ns")
+    )
+    return np.where(np.min(taken_ns, axis=0) < 0, -1, first_ns + np.sum(taken_ns, axis=0))
 
 
 def _server_stacks(vantage: VantageColumns, where: Places) -> GroupStacks:

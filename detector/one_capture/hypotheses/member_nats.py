@@ -9,6 +9,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
+from detector.one_capture.hypotheses.crossing_habits import CONNECTED, Legs, any_habit, joined_legs
 from detector.one_capture.hypotheses.moments import MomentNats
 from detector.one_capture.hypotheses.regular_looks import OF_LATE, LooksNats
 from detector.one_capture.hypotheses.sums import any_leg, log, sum_nats
@@ -86,7 +87,8 @@ class MemberNats(Struct, frozen=True):
     `legs_behind_tls` where TLS ends at the split point; `unsteady` by member, given a leg that varies, or a host behind
     it, as much as hosts that are late do; `late` are the row of `parts` where everything is late, and `device`, given a
     device that delays its closes as it does its answers, both in two rows: late in ways of their own, and as steady as
-    a leg; `answers`: whether a member answered anything.
+    a leg; `answers`: whether a member answered anything. `habits` are legs by each habit of split points
+    (`crossing_habits.HABIT_NATS`), where these are weighed; `legs` are those of any one.
     """
 
     parts: Floats
@@ -97,12 +99,18 @@ class MemberNats(Struct, frozen=True):
     legs_behind_tls: Floats
     unsteady: Floats
     answers: npt.NDArray[np.bool_]
+    habits: tuple[Legs, ...] = ()
+
+    def of_habit(self, number: int) -> MemberNats:
+        """With the legs of split points that have this habit."""
+        return replace(self, legs=self.habits[number].all, legs_behind_tls=self.habits[number].behind_tls)
 
     def of(self, members: Ints) -> MemberNats:
         """Those of some members."""
         return MemberNats(
             self.parts[:, members], self.wired_site[members], self.late[:, members], self.device[:, members],
             self.legs[members], self.legs_behind_tls[members], self.unsteady[members], self.answers[members],
+            tuple(each.of(members) for each in self.habits),
         )  # fmt: skip
 
     def with_late_sometimes(self, known: npt.NDArray[np.bool_], sometimes: Floats, priors: Priors) -> MemberNats:
@@ -144,33 +152,42 @@ class MemberNats(Struct, frozen=True):
         the network do; known where acknowledgements show the balancer itself. What answers take beyond the leg tells
         neither from the other: the access link and the applications are the same."""
         parts = self.parts.copy()
-        waits = log(priors.balancer * priors.connects_first) + any_leg(self.legs + waiting.legs + _WAITING_FRONT_NATS)
+        legs = self.habits[CONNECTED].all if self.habits else self.legs
+        waits = log(priors.balancer * priors.connects_first) + any_leg(legs + waiting.legs + _WAITING_FRONT_NATS)
         waits = np.where(waiting.known, waits, -np.inf)
         parts[SITE] = np.logaddexp(parts[SITE], waits)
         return replace(self, parts=parts, wired_site=np.logaddexp(self.wired_site, waits))
 
 
-def member_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> MemberNats:
-    """What each member's exchanges say by themselves."""
+def member_nats(nats: ExchangeNats, priors: Priors, paths: Paths, habits: Sequence[ExchangeNats] = ()) -> MemberNats:
+    """What each member's exchanges say by themselves; `habits` is what they say by each of `HABIT_NATS`. Fronts inside
+    a site have habits as split points in the network have them."""
     late = log(priors.late) + _late(nats, paths, priors.steady)
-    site, wired_site = _site(nats, priors, paths)
+    every = habits or (nats,)
+    site, wired_site = (any_habit(parts) for parts in zip(*(_site(each, priors, paths) for each in every), strict=True))
     parts = _end_parts(nats, priors, paths, np.logaddexp(*late), site)
-    legs, behind_tls = _leg_nats(nats, priors, paths)
+    of_habits = tuple(Legs(*_leg_nats(each, priors, paths)) for each in every)
+    legs, behind_tls = (any_habit([getattr(each, name) for each in of_habits]) for name in Legs.__struct_fields__)
     answers = np.any(nats.handshake != 0, axis=1) | np.any(nats.application != 0, axis=1)
     unsteady = _queued(nats, paths) if priors.closes else _given_late(parts, priors)
     device = np.full((2, len(legs)), -np.inf)
     if priors.devices:
         device = np.stack([log(1 - priors.steady) + _device(nats), log(priors.steady) + any_leg(legs)])
-    return MemberNats(parts, wired_site, late, device, legs, behind_tls, unsteady, answers)
+    of_habits = tuple(each.or_else(legs, behind_tls) for each in of_habits) if habits else ()
+    return MemberNats(parts, wired_site, late, device, legs, behind_tls, unsteady, answers, of_habits)
 
 
 def joined_members(every: Sequence[MemberNats]) -> MemberNats:
     """Members one after the other."""
+    if len(every) == 1:
+        return every[0]
     rows = ("parts", "late", "device")
+    habits = tuple(joined_legs(same) for same in zip(*(each.habits for each in every), strict=True))
     return MemberNats(**{
         name: np.concatenate([getattr(each, name) for each in every], axis=1 if name in rows else 0)
         for name in MemberNats.__struct_fields__
-    })  # fmt: skip
+        if name != "habits"
+    }, habits=habits)  # fmt: skip
 
 
 def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths, late: Floats, site: Floats) -> Floats:

@@ -20,13 +20,14 @@ exchange of a connection often delays the next one. Delays and legs that are not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.cached_answers import CacheNats
+from detector.one_capture.hypotheses.crossing_habits import any_habit
 from detector.one_capture.hypotheses.member_nats import ENDS_TLS, LATE, LATE_APPLICATION, PROMPT, SITE, MemberNats
 from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import by_group, log, sum_nats
@@ -120,10 +121,19 @@ def posterior(
     members, parts, without = groups.members, groups.members.parts, groups.reference.nats[:, 0]
     member_end = groups.end
     every_end = by_group(member_end, groups.group, groups.count)
-    crossing, ends_tls = log(1 - ENDS_TLS) + groups.crossing(), log(ENDS_TLS) + groups.behind_tls()
+    habits = groups.by_habit()
+
+    def of_any(nats: Callable[[Groups], Floats]) -> Floats:
+        return any_habit([nats(each) for each in habits])
+
+    crossing, ends_tls = log(1 - ENDS_TLS) + of_any(Groups.crossing), log(ENDS_TLS) + of_any(Groups.behind_tls)
     split = np.logaddexp(crossing, ends_tls)
-    passed = groups.behind_answered(answered)
-    nats = _nats(groups, seen, _OfExchanges(every_end, split, groups.waiting(waiting), groups.cached(cached), passed))
+    of = _OfExchanges(
+        end=every_end, split=split, connects_first=groups.waiting(waiting),
+        cached=of_any(lambda each: each.cached(cached)), unsteady=of_any(Groups.unsteady),
+        answered=of_any(lambda each: each.behind_answered(answered)),
+    )  # fmt: skip
+    nats = _nats(groups, seen, of)
     every = np.stack([*nats.values()])
     share = dict(zip(nats, np.exp(every - sum_nats(every.T)), strict=True))
     all_late, all_site = (
@@ -149,12 +159,13 @@ def posterior(
 
 class _OfExchanges(Struct, frozen=True):
     """Log-likelihoods of groups' exchanges: end to end, behind a split, behind one that connects before it answers,
-    behind a cache, and behind something that answers handshakes alone."""
+    behind a cache, behind an unsteady leg, and behind something that answers handshakes alone."""
 
     end: Floats
     split: Floats
     connects_first: Floats
     cached: Floats
+    unsteady: Floats
     answered: Floats
 
 
@@ -180,7 +191,7 @@ def _nats(groups: Groups, seen: Seen, of: _OfExchanges) -> dict[str, Floats]:
         "split": log(priors.split * ordinary) + of.split + seen.split,
         "connects first": log(priors.split * priors.connects_first) + of.connects_first + seen.connects_first,
         "cache": log(priors.split * priors.caches) + of.cached + seen.split,
-        "unsteady": log(priors.split * priors.unsteady) + groups.unsteady() + seen.split,
+        "unsteady": log(priors.split * priors.unsteady) + of.unsteady + seen.split,
         "split and devices": log(priors.split) + np.log(together) + log(priors.devices) + devices + seen.split,
         "holding": log(priors.split * HOLDS_ACKS) + of.answered + seen.holding,
         "handshakes answered": whole + log(priors.handshakes_answered) + of.answered + seen.handshakes_answered,

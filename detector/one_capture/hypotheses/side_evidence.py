@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -19,7 +20,7 @@ from detector.one_capture.hypotheses.sums import by_common_habit, by_group
 from detector.one_capture.likelihoods.answered_handshakes import HandshakeNats
 from detector.one_capture.likelihoods.closes import Closes, no_closes
 from detector.one_capture.likelihoods.equal_members import equal_members
-from detector.one_capture.likelihoods.exchange_nats import exchange_nats
+from detector.one_capture.likelihoods.exchange_nats import ExchangeNats, exchange_nats
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
 from detector.one_capture.likelihoods.priors import Priors
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats
@@ -74,7 +75,8 @@ class SideEvidence(Struct, frozen=True):
     def weighed(self, group: Ints, groups: int, beside: Beside) -> Posterior:
         """The posterior of groups; `group` is that of each member, ascending, `beside` what else is seen of each."""
         unit, closing, member = self.timing.member, self.closes.member, np.arange(len(group))
-        units = self._in_moments(self._units(unit, self.variation, self.closes, closing), unit)
+        units = self._units(unit, self.variation, self.closes, closing, habits=bool(self.timing.at_once.any()))
+        units = self._in_moments(units, unit)
         alike = units
         if groups < len(group):
             variation = self.variation[np.searchsorted(group, np.arange(groups))]
@@ -143,16 +145,17 @@ class SideEvidence(Struct, frozen=True):
             return units
         return replace(units, moments=moment_nats(self.moments, unit, len(units.kind)))
 
-    def _units(self, unit: Ints, variation: Ints, closes: Closes, close_unit: Ints) -> Units:
+    def _units(self, unit: Ints, variation: Ints, closes: Closes, close_unit: Ints, *, habits: bool = False) -> Units:
         """What the exchanges and `closes` of each unit say; `unit` is that of each exchange, `close_unit` that of each
-        close, `variation` the class of each unit."""
+        close, `variation` the class of each unit. With `habits` by habits of split points, too."""
         tables, timing = self.tables, self.timing
         unit = np.concatenate([unit, close_unit])
         kind = np.concatenate([timing.kind, closes.kind])
         weight = np.concatenate([timing.weight, closes.weight])
         excess_s = np.concatenate([timing.excess_s, closes.excess_s])
         bins = np.concatenate([timing.bins, excess_bin(closes.excess_s)])
-        equal = equal_members(unit, codes([kind, bins, weight]), variation)
+        at_once = np.concatenate([timing.at_once, np.zeros(len(closes.kind), np.bool_)]) & habits
+        equal = equal_members(unit, codes([kind, bins, weight, at_once]), variation)
         is_first = np.zeros(len(variation), np.bool_)
         is_first[equal.first] = True
         order = np.flatnonzero(is_first[unit])
@@ -164,10 +167,13 @@ class SideEvidence(Struct, frozen=True):
             inside = slice(*np.searchsorted(of_kind, [start, stop]))
             rows, classes = order[inside], variation[equal.first[start:stop]]
             of_unit = of_kind[inside] - start
-            nats = exchange_nats(
-                tables, of_unit, kind[rows], classes[of_unit], excess_s[rows], weight[rows], stop - start
-            )
-            found.append(member_nats(nats, self.priors, _paths(tables, classes)))
+            asked = _Asked(of_unit, kind[rows], classes[of_unit], excess_s[rows], weight[rows], stop - start)
+            opens = at_once[rows]
+            nats, by_habit = asked.nats(tables, ~opens), list[ExchangeNats]()
+            if habits:
+                by_habit = [nats.and_of(asked.nats(each, opens)) for each in tables.by_habit]
+                nats = by_habit[0]
+            found.append(member_nats(nats, self.priors, _paths(tables, classes), by_habit))
         return Units(joined_members(found), equal.kind)
 
     def _seen(self, member: Ints, group: Ints, groups: int, beside: Beside) -> Seen:
@@ -184,6 +190,24 @@ class SideEvidence(Struct, frozen=True):
             handshakes_answered=either + other,
             connects_first=beside.waits + as_fast + same,
         )
+
+
+class _Asked(Struct, frozen=True):
+    """Exchanges and closes of some units, as `exchange_nats` takes them."""
+
+    unit: Ints
+    kind: Ints
+    variation: Ints
+    excess_s: Floats
+    weight: Floats
+    units: int
+
+    def nats(self, tables: TimingTables, which: npt.NDArray[np.bool_]) -> ExchangeNats:
+        """What some of them say."""
+        return exchange_nats(
+            tables, self.unit[which], self.kind[which], self.variation[which], self.excess_s[which],
+            self.weight[which], self.units,
+        )  # fmt: skip
 
 
 def _paths(tables: TimingTables, classes: Ints) -> Paths:

@@ -11,11 +11,14 @@ host; but not all of a group, which then could not be told from one that is. Eac
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.cached_answers import CacheNats
+from detector.one_capture.hypotheses.crossing_habits import CONNECTED
 from detector.one_capture.hypotheses.member_nats import MemberNats
 from detector.one_capture.hypotheses.sums import any_leg, by_group, legs_by_group, log, sum_nats
 from detector.one_capture.likelihoods.priors import Priors
@@ -40,6 +43,14 @@ class Groups(Struct, frozen=True):
     group: Ints
     count: int
     priors: Priors
+
+    def by_habit(self) -> Sequence[Groups]:
+        """The same by each habit of split points (`HABIT_NATS`); itself alone where habits tell nothing."""
+        return [self.of_habit(number) for number in range(len(self.members.habits))] or [self]
+
+    def of_habit(self, number: int) -> Groups:
+        """The same where split points have this habit, if habits tell anything."""
+        return replace(self, members=self.members.of_habit(number)) if self.members.habits else self
 
     @property
     def legs(self) -> Floats:
@@ -69,7 +80,7 @@ class Groups(Struct, frozen=True):
         show nothing looks as end to end."""
         if not self.priors.connects_first:
             return np.full(self.count, _NEVER)
-        legs, end = self.legs + waiting.legs, self.end
+        legs, end = self.of_habit(CONNECTED).legs + waiting.legs, self.end
         fits = end + self._any_that_shows(waiting.legs + LEG_NATS) - self._any_that_shows(LEG_NATS[None])
         behind = np.where(waiting.known, self._any_that_shows(legs), fits)
         return self._own(behind, np.where(waiting.known, self._without_leg(legs), end))

@@ -48,6 +48,11 @@ class ExchangeNats(Struct, frozen=True):
         """Of all closes."""
         return self.close + self.client_close
 
+    def and_of(self, other: ExchangeNats) -> ExchangeNats:
+        """With those of other exchanges of the same members."""
+        pairs = [(getattr(self, name), getattr(other, name)) for name in ExchangeNats.__struct_fields__]
+        return ExchangeNats(*(own if more.strides[0] == 0 else own + more for own, more in pairs))
+
     def of(self, members: Ints) -> ExchangeNats:
         """The rows of some members."""
         return ExchangeNats(

@@ -38,6 +38,10 @@ _SHORTEST_DELAY_S = 0.036
 #: wakes up, a SYN that waits): it no longer says how near the near end is.
 _HELD_UP_S = 0.01
 
+#: A question leaves as its connection opens within this time of the handshake's end (s): a split point that connects by
+#: then has not done so yet.
+_AT_ONCE_S = 0.002
+
 #: Share and number of connections that two clocks timed from which the times of none tell anything.
 _UNTIMED_SHARE, _FEWEST_UNTIMED = 0.05, 3
 
@@ -64,11 +68,12 @@ class ExchangeTiming(Struct, frozen=True, dict=True):
     """The exchanges that far hosts answered, in the order of their members, and what the members' paths are like.
 
     One element an exchange: `row` in the capture's exchanges, `connection`, `member`, `kind` (a class of
-    `TimingTables`), `excess_s` beyond the connection's least round trip, and `weight`. One element a member, NaN where
-    nothing was measured: `near_s`, its least round trip, of what kind ever; `plain_s`, the least of data that packets
-    without payload acknowledge; `handshake_s`, its least handshake; `variation_s`, how far its middling round trips lie
-    above its low ones, and `handshake_variation_s`, the same of handshakes alone. One element a connection, NaN where
-    nothing tells it: `base_s`, the round trip that the excess is beyond.
+    `TimingTables`), `excess_s` beyond the connection's least round trip, `weight`, and whether it is asked `at_once` as
+    its connection opens. One element a member, NaN where nothing was measured: `near_s`, its least round trip, of what
+    kind ever; `plain_s`, the least of data that packets without payload acknowledge; `handshake_s`, its least
+    handshake; `variation_s`, how far its middling round trips lie above its low ones, and `handshake_variation_s`, the
+    same of handshakes alone. One element a connection, NaN where nothing tells it: `base_s`, the round trip that the
+    excess is beyond.
     """
 
     row: Ints
@@ -77,6 +82,7 @@ class ExchangeTiming(Struct, frozen=True, dict=True):
     kind: Ints
     excess_s: Floats
     weight: Floats
+    at_once: npt.NDArray[np.bool_]
     near_s: Floats
     data_s: Floats
     plain_s: Floats
@@ -96,8 +102,11 @@ class ExchangeTiming(Struct, frozen=True, dict=True):
         return quantiles(values, member_group, groups, 0.5)
 
 
-def exchange_timing(exchanges: Exchanges, places: Places, *, at_client: bool) -> ExchangeTiming:
-    """The exchanges of one side with their excess."""
+def exchange_timing(
+    exchanges: Exchanges, places: Places, *, at_client: bool, opened_ns: Ints | None = None
+) -> ExchangeTiming:
+    """The exchanges of one side with their excess. `opened_ns` is when the handshake of each connection ended, negative
+    where that was not seen."""
     asked = (Direction.UP if at_client else Direction.DOWN).value
     round_trips = exchanges.round_trips
     trips = np.flatnonzero(round_trips.asked == asked)
@@ -143,6 +152,7 @@ def exchange_timing(exchanges: Exchanges, places: Places, *, at_client: bool) ->
         kind=kind + OPENING * opening,
         excess_s=np.maximum(took_s - base_s[connection], 0.0),
         weight=connection_weights(connection),
+        at_once=opening & _are_at_once(exchanges, rows, opened_ns),
         near_s=quantiles(least_s, member, members, 0.0),
         data_s=quantiles(data_s, member, members, 0.0),
         plain_s=quantiles(plain_s, member, members, 0.0),
@@ -152,6 +162,15 @@ def exchange_timing(exchanges: Exchanges, places: Places, *, at_client: bool) ->
         handshake_variation_s=samples[1].variation_s(member, members),
         base_s=base_s,
     )
+
+
+def _are_at_once(exchanges: Exchanges, rows: Ints, opened_ns: Ints | None) -> npt.NDArray[np.bool_]:
+    """Of these exchanges, which are asked as their connection opens."""
+    if opened_ns is None:
+        return np.zeros(len(rows), np.bool_)
+    opened_ns = opened_ns[exchanges.connection[rows]]
+    began_ns = exchanges.question_ns[rows] - np.maximum(exchanges.question_span_ns[rows], 0)
+    return np.asarray((opened_ns >= 0) & (began_ns - opened_ns < _AT_ONCE_S * 1e9))
 
 
 def _base_s(data_s: Floats, apart_s: Floats, member: Ints, members: int) -> Floats:

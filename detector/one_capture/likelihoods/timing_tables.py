@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pkgutil import get_data
 from typing import Any
 
@@ -146,8 +146,9 @@ class TimingTables:
     END_BY_NATURE = slice(PERSON + 1, PERSON + 1 + END_NATURES)
     HYPOTHESES = END_BY_NATURE.stop
 
-    def __init__(self, content: Mapping[str, Any], side: GroupSide) -> None:
-        """Tables of one side from what the learning wrote."""
+    def __init__(self, content: Mapping[str, Any], side: GroupSide, crossings: Mapping[int, float] = CROSSINGS) -> None:
+        """Tables of one side from what the learning wrote; `crossings` as `CROSSINGS`."""
+        self._content, self._side, self._crossings = content, side, crossings
         self._learned = content["sides"][side.value]
         self._edges_s = np.asarray(content["excess_edges_s"], np.float64)
         self._made: dict[tuple[int, int], tuple[Floats, npt.NDArray[np.bool_]]] = {}
@@ -155,6 +156,11 @@ class TimingTables:
         self.nature_nats: Floats = np.log(self._learned["natures"])
         self.end_nature_nats: Floats = np.log(self._learned["end_natures"])
         self.shift_nats: Floats = _shift_nats(self._learned)
+
+    @cached_property
+    def by_habit(self) -> Sequence[TimingTables]:
+        """The same where each first answer crosses legs by itself, and where all do as often as each of `CROSSINGS`."""
+        return self, *(TimingTables(self._content, self._side, {times: 1.0}) for times in CROSSINGS)
 
     def nats(self, kind: int, variation: int) -> Floats:
         """Log densities of a class (`CLASSES`, then the same as `OPENING`, then closes) and variation: a row a bin of
@@ -187,7 +193,7 @@ class TimingTables:
     def _hypotheses(self, kind: int, variation: int, bins: npt.NDArray[np.intp]) -> Floats:
         opening, name, excess_s = kind >= OPENING, CLASSES[kind % OPENING], _MIDDLES_S[bins]
         end = _Histogram.of(self._edges_s, self._learned["end_opening" if opening else "end"][name][variation])
-        crossings = CROSSINGS if opening else {1: 1.0}
+        crossings = self._crossings if opening else {1: 1.0}
         natures = [_Histogram.of(self._edges_s, table) for table in self._learned["hidden"][name]]
         by_nature = [
             np.sum(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from statistics import NormalDist
 
 import numpy as np
@@ -9,10 +10,12 @@ import pytest
 
 from detector.one_capture.classes import LEAST_SPLIT, LEAST_WHOLE
 from detector.one_capture.hypotheses.cached_answers import answer_at_once_and_late
+from detector.one_capture.hypotheses.crossing_habits import HABIT_NATS, Legs, any_habit
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S
 from detector.one_capture.likelihoods.waiting_handshakes import waiting_nats
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.results.verdicts import GroupSide, HostResult, SplitPlace, Verdict
+from tests.detector.one_capture.made_exchanges import Asked
 from tests.detector.one_capture.made_vantages import Talk, judged, results
 
 HOSTS = ("192.0.2.1", "198.51.100.1", "203.0.113.1")
@@ -38,6 +41,36 @@ def test_handshakes_that_wait_for_the_server_and_answers_at_their_speed_are_a_sp
     # Where acknowledgements of one host ride on answers, nothing else than the handshake times its transport.
     rides = Talk(HOSTS[0], [(HELLO, 0.3), (HTTP, 0.5)], 45.0, rides=True)
     assert split([*talks[3:], rides, rides]) > 0.5
+
+
+def crossing(times: Callable[[int], int], late_ms: float = 0.4) -> list[Talk]:
+    """Connections of which each asks as it opens, and once more: first answers cross the leg so many `times`."""
+    return [
+        Talk(host, more=[
+            Asked(0, 20.0 + times(number) * leg_ms + late_ms, 20.0, HTTP, first=True),
+            Asked(0, 20.0 + leg_ms + late_ms, 20.0, HTTP, question_ms=1000.0),
+        ])
+        for host, leg_ms in zip(HOSTS[:2], LEGS_MS, strict=False)
+        for number in range(6)
+    ]  # fmt: skip
+
+
+def test_first_answers_that_all_cross_the_leg_twice_are_one_habit() -> None:
+    """One program connects for all: that only every other answer waits for it is less probable."""
+    twice, mixed = (split(crossing(times)) for times in (lambda number: 2, lambda number: 1 + number % 2))
+    assert twice >= LEAST_SPLIT
+    assert 1 - twice < (1 - mixed) / 2
+
+
+def test_a_member_with_a_habit_of_its_own_costs_no_more_than_it_may() -> None:
+    nats = np.array([[-40.0, -3.0]])
+    anyhow = any_habit([nats, nats - 30.0, nats + 2.0, nats - 9.0])
+    for common in (nats, nats - 30.0, nats + 2.0):
+        found = Legs(common, common).or_else(anyhow, anyhow)
+        assert np.all(found.all >= anyhow + np.log(0.19))
+        assert np.all(found.all <= np.maximum(common, anyhow))
+        assert np.array_equal(found.all, found.behind_tls)
+    assert np.exp(HABIT_NATS).sum() == pytest.approx(1)
 
 
 def test_a_balancer_that_connects_first_is_not_the_networks() -> None:

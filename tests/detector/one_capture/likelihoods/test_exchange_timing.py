@@ -161,3 +161,18 @@ def test_what_two_clocks_timed_times_nothing(untimed: int, left: int) -> None:
     asked = [Asked(number, 90.0, 30.0, ExchangeKind.HTTP_NEXT_REQUEST, Direction.DOWN, 500.0) for number in range(40)]
     found, _ = judged(asked, trips, trips, list(range(40)), at_client=False)
     assert len(found.row) == left
+
+
+@pytest.mark.parametrize(("first", "opened_ms", "asked_ms", "wanted"), [
+    (True, 40.0, 40.0, True), (True, 40.0, 41.9, True), (True, 40.0, 42.1, False), (False, 40.0, 40.0, False),
+    (True, None, 40.0, False),
+])  # fmt: skip
+def test_first_questions_are_asked_at_once_that_leave_as_the_connection_opens(
+    first: bool, opened_ms: float | None, asked_ms: float, wanted: bool
+) -> None:
+    asked = [Asked(0, 30.0, 20.0, question_ms=asked_ms, first=first)]
+    found = exchanges(asked, [Trips(20.0)], [Trips(20.0)], connections=1)
+    opened_ns = np.asarray([-1 if opened_ms is None else round(opened_ms * 1e6)])
+    timing = exchange_timing(found, placed([0], True), at_client=True, opened_ns=opened_ns)
+    assert timing.at_once.tolist() == [wanted]
+    assert not exchange_timing(found, placed([0], True), at_client=True).at_once.any()
