@@ -42,7 +42,11 @@ _HALF = 0.5
 #: client, and none of 463 at the client's with eight exchanges and more reach it.
 LEAST_SPLIT = 0.985
 
-#: Least probability of no split: at the client's side servers beside a split point, and caches, answer in time.
+#: Probability from which a host has a leg inside its site; below one minus this it has none.
+DECISIVE = 0.95
+
+#: Least probability of no split in the network: at the client's side servers beside a split point, and caches, answer
+#: in time.
 LEAST_WHOLE = {GroupSide.CLIENT: 0.98, GroupSide.SERVER: 0.95}
 
 #: Most of a box that holds its acknowledgements back beside answered handshakes: what shows another sender of these
@@ -73,13 +77,15 @@ def classes(
     least_probability: float,
     in_time: npt.NDArray[np.bool_] | None = None,
     handshakes_timed: npt.NDArray[np.bool_] | bool = True,
+    one_host: bool = False,
 ) -> Classes:
     """Classes of pools; without an exchange nothing is decided.
 
     `in_time` says of each pool whether anything shows that no leg is hidden: answers at the transport's speed, or near
     ends of several hosts' own (default: of all). A pool of which nothing does is not called end to end, however
     improbable a split is. Nor is one said to have handshakes that something answers of which no handshake is timed.
-    `least_probability` raises `LEAST_SPLIT` and `LEAST_WHOLE`.
+    `least_probability` raises `LEAST_SPLIT` and `LEAST_WHOLE`. Pools of `one_host`, whose network is not split, have no
+    leg inside the site where hosts are said to have none (`DECISIVE`).
     """
     least_split = max(least_probability, LEAST_SPLIT)
     most_split = 1 - max(least_probability, LEAST_WHOLE[side])
@@ -89,7 +95,9 @@ def classes(
     answered = exchanges > 0
     explanation = np.full(len(split), Explanation.UNDECIDED, np.int64)
     explanation[(late > _LATE_SHARE) & (split > most_split)] = Explanation.LATE_OR_SPLIT
-    is_end = np.maximum(posterior.split + posterior.site, 1 - SUREST) + posterior.holding <= most_split
+    of_any_place = np.maximum(posterior.split + posterior.site, 1 - SUREST) + posterior.holding
+    most_anywhere = 1 - max(least_probability, DECISIVE) if one_host else most_split
+    is_end = (of_any_place - posterior.site <= most_split) & (of_any_place <= most_anywhere)
     explanation[is_end if in_time is None else is_end & in_time] = Explanation.END_TO_END
     answered_for = is_end & (posterior.handshakes_answered > _HALF)
     told_apart = (posterior.holding <= _MOST_HOLDING) & handshakes_timed

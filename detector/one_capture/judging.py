@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture import pools
-from detector.one_capture.classes import OWN_SITE_S, Classes, Explanation, classes, of_network
+from detector.one_capture.classes import DECISIVE, OWN_SITE_S, Classes, Explanation, classes, of_network
 from detector.one_capture.hypotheses.other_connections import with_other_connections
 from detector.one_capture.hypotheses.posteriors import Posterior
 from detector.one_capture.likelihoods.priors import PRIORS
@@ -34,9 +34,6 @@ _STORED_DIALOGUES = 0.02
 
 #: Answers come at the transport's speed that come within this (s), or within twice what the path varies: hosts compute.
 IN_TIME_S = 0.02
-
-#: Probability from which a host has a leg inside its site; below one minus this it has none.
-_DECISIVE = 0.95
 
 _SPLITS = (Explanation.NETWORK, Explanation.SITE, Explanation.NETWORK_OR_SITE)
 _WHOLE = (Explanation.END_TO_END, Explanation.HANDSHAKES_ANSWERED)
@@ -132,7 +129,7 @@ def judged_connections(
     def explained(posterior: Posterior, others: Ints | None = None) -> JudgedPools:
         split = classes(
             posterior, found.exchanges, side=judged.side, least_probability=least_probability, in_time=in_time,
-            handshakes_timed=~np.isnan(found.handshake_s),
+            handshakes_timed=~np.isnan(found.handshake_s), one_host=True,
         )  # fmt: skip
         return JudgedPools(judged.side, found, split, posterior, one_way, others)
 
@@ -235,8 +232,8 @@ def host_result(
     leg = float(members.leg_s[host])
     of_group = groups.explanation(group)
     explanation = of_group
-    if of_group is Explanation.END_TO_END and site > 1 - _DECISIVE:
-        explanation = Explanation.SITE if shows >= _DECISIVE else Explanation.UNDECIDED
+    if of_group is Explanation.END_TO_END and site > 1 - DECISIVE:
+        explanation = Explanation.SITE if shows >= DECISIVE else Explanation.UNDECIDED
     verdict = verdict_of(explanation)
     return HostResult(
         host=address,

@@ -25,13 +25,14 @@ def explained(
     side: GroupSide = GroupSide.SERVER,
     *,
     timed: bool = True,
+    one_host: bool = False,
 ) -> Explanation:
     every = [*shares, *[0.0] * (len(PARTS) - len(shares))]
     parts = dict(zip(PARTS, (np.asarray([share / sum(shares)]) for share in every), strict=True))
     found = classes(
         Posterior(**parts, leg_nats=np.zeros((1, 80)), member_site=np.zeros(1), member_wired_site=np.zeros(1)),
         np.asarray([exchanges]), side=side, least_probability=least,
-        handshakes_timed=timed,
+        handshakes_timed=timed, one_host=one_host,
     )  # fmt: skip
     return Explanation(int(found.explanation[0]))
 
@@ -76,6 +77,18 @@ def test_what_is_most_probable_explains(shares: list[float], wanted: Explanation
 def test_handshakes_that_nothing_timed_are_not_said_to_be_answered() -> None:
     assert explained([0.01, 0.2, 0, 0, 0.79, 0], timed=False) is Explanation.UNDECIDED
     assert explained([0.01, 0.98, 0, 0, 0.01, 0], timed=False) is Explanation.END_TO_END
+
+
+@pytest.mark.parametrize(
+    ("split", "site", "wanted"),
+    [(0.005, 0.04, Explanation.END_TO_END), (0.03, 0.01, Explanation.UNDECIDED), (0.015, 0.04, Explanation.UNDECIDED)],
+)
+def test_a_connection_has_no_leg_inside_the_site_where_its_host_has_none(
+    split: float, site: float, wanted: Explanation
+) -> None:
+    shares = [split, 1 - split - site, 0, 0, 0, site]
+    assert explained(shares, side=GroupSide.CLIENT, one_host=True) is wanted
+    assert explained(shares, side=GroupSide.CLIENT) is Explanation.UNDECIDED
 
 
 @given(st.floats(0, 1), st.booleans())
