@@ -158,7 +158,7 @@ pub trait Hop<P: Datagram> {
     /// through.
     fn passages(&mut self) -> Option<(AnyPassage<'_, P>, AnyPassage<'_, P>)> {
         let (down, up) = self.lines()?;
-        Some((AnyPassage::Line(down), AnyPassage::Line(up)))
+        Some((down.into(), up.into()))
     }
 
     /// Totals since the start.

@@ -61,7 +61,14 @@ pub trait Passage<P> {
 
 /// A direction of any hop that has such.
 #[derive(Debug)]
-pub enum AnyPassage<'a, P> {
+pub struct AnyPassage<'a, P> {
+    kind: Kind<'a, P>,
+    /// Asked for several times a packet.
+    first_ns: Nanoseconds,
+}
+
+#[derive(Debug)]
+enum Kind<'a, P> {
     Line(&'a mut Line<P>),
     Branches(&'a mut BranchLines<P>),
     DropTail(&'a mut DropTailLine<P>),
@@ -69,12 +76,39 @@ pub enum AnyPassage<'a, P> {
 
 macro_rules! each {
     ($self:ident, $passage:ident => $call:expr) => {
-        match $self {
-            AnyPassage::Line($passage) => $call,
-            AnyPassage::Branches($passage) => $call,
-            AnyPassage::DropTail($passage) => $call,
+        match &$self.kind {
+            Kind::Line($passage) => $call,
+            Kind::Branches($passage) => $call,
+            Kind::DropTail($passage) => $call,
         }
     };
+    (mut $self:ident, $passage:ident => $call:expr) => {{
+        let (result, first_ns) = match &mut $self.kind {
+            Kind::Line($passage) => ($call, $passage.first_arrival()),
+            Kind::Branches($passage) => ($call, $passage.first_arrival()),
+            Kind::DropTail($passage) => ($call, $passage.first_arrival()),
+        };
+        $self.first_ns = first_ns;
+        result
+    }};
+}
+
+impl<'a, P: Datagram> From<&'a mut Line<P>> for AnyPassage<'a, P> {
+    fn from(line: &'a mut Line<P>) -> Self {
+        Self { first_ns: line.first_arrival(), kind: Kind::Line(line) }
+    }
+}
+
+impl<'a, P: Datagram> From<&'a mut BranchLines<P>> for AnyPassage<'a, P> {
+    fn from(lines: &'a mut BranchLines<P>) -> Self {
+        Self { first_ns: lines.first_arrival(), kind: Kind::Branches(lines) }
+    }
+}
+
+impl<'a, P: Datagram> From<&'a mut DropTailLine<P>> for AnyPassage<'a, P> {
+    fn from(line: &'a mut DropTailLine<P>) -> Self {
+        Self { first_ns: line.first_arrival(), kind: Kind::DropTail(line) }
+    }
 }
 
 impl<P: Datagram> Passage<P> for AnyPassage<'_, P> {
@@ -88,22 +122,22 @@ impl<P: Datagram> Passage<P> for AnyPassage<'_, P> {
 
     #[inline(always)]
     fn first_arrival(&self) -> Nanoseconds {
-        each!(self, passage => passage.first_arrival())
+        self.first_ns
     }
 
-    #[inline]
+    #[inline(always)]
     fn first(&self) -> Option<(&P, Following)> {
         each!(self, passage => passage.first())
     }
 
-    #[inline]
+    #[inline(always)]
     fn drop_first(&mut self, following: Following) {
-        each!(self, passage => passage.drop_first(following));
+        each!(mut self, passage => passage.drop_first(following));
     }
 
     #[inline]
     fn take_with(&mut self, now: Nanoseconds, bytes: u32, make: impl FnOnce() -> P) {
-        each!(self, passage => passage.take_with(now, bytes, make));
+        each!(mut self, passage => passage.take_with(now, bytes, make));
     }
 
     #[inline]
@@ -114,7 +148,7 @@ impl<P: Datagram> Passage<P> for AnyPassage<'_, P> {
         until: Nanoseconds,
         make: F,
     ) -> Option<(Nanoseconds, F)> {
-        each!(self, passage => passage.take_or_pass(now, bytes, until, make))
+        each!(mut self, passage => passage.take_or_pass(now, bytes, until, make))
     }
 }
 

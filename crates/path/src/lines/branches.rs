@@ -166,7 +166,7 @@ impl<P: Datagram> Hop<P> for Branches<P> {
     }
 
     fn passages(&mut self) -> Option<(AnyPassage<'_, P>, AnyPassage<'_, P>)> {
-        Some((AnyPassage::Branches(&mut self.down), AnyPassage::Branches(&mut self.up)))
+        Some(((&mut self.down).into(), (&mut self.up).into()))
     }
 
     fn counts(&self, direction: Direction) -> HopCounts {

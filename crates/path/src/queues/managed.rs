@@ -160,7 +160,7 @@ impl<P: Datagram> Hop<P> for Managed<P> {
     fn passages(&mut self) -> Option<(AnyPassage<'_, P>, AnyPassage<'_, P>)> {
         match (&mut self.down, &mut self.up) {
             (ManagedLine::DropTail(down), ManagedLine::DropTail(up)) => {
-                Some((AnyPassage::DropTail(down), AnyPassage::DropTail(up)))
+                Some((down.as_mut().into(), up.as_mut().into()))
             }
             _ => None,
         }
