@@ -10,12 +10,13 @@ use crate::transmitters::serialisation::Serialisation;
 #[derive(Clone, Debug)]
 struct UnderWay<P> {
     arrives_ns: Nanoseconds,
+    bytes: u32,
     packet: Option<P>,
 }
 
 impl<P> Default for UnderWay<P> {
     fn default() -> Self {
-        Self { arrives_ns: NEVER, packet: None }
+        Self { arrives_ns: NEVER, bytes: 0, packet: None }
     }
 }
 
@@ -26,26 +27,29 @@ struct Service {
     limit_packets: usize,
     busy_until: Nanoseconds,
     times: Ring<(Nanoseconds, Nanoseconds)>,
-    /// Place of a packet before which all have begun to be sent.
+    /// Place of a packet before which all have begun to be sent; some from there on may have begun, too.
     first_waiting: usize,
     cross: Option<Cross>,
+    /// When the next of others' packets comes.
+    others_ns: Nanoseconds,
 }
 
 impl Service {
     /// Lets others' packets come until `now`.
     #[inline]
     fn advance(&mut self, now: Nanoseconds) {
-        while let Some(cross) = self.cross.as_mut().filter(|cross| cross.next_ns() <= now) {
-            let at_ns = cross.next_ns();
-            if let Carried::<()>::Cross { bytes, .. } = cross.take() {
+        while self.others_ns <= now {
+            let Some(cross) = &mut self.cross else { return };
+            let (at_ns, other) = (self.others_ns, cross.take());
+            self.others_ns = cross.next_ns();
+            if let Carried::<()>::Cross { bytes, .. } = other {
                 self.admit(at_ns, bytes);
             }
         }
-        self.begin_by(now);
     }
 
     /// Forgets those that are sent by `now`.
-    #[inline]
+    #[inline(never)]
     fn begin_by(&mut self, now: Nanoseconds) {
         while self.first_waiting < self.times.end()
             && self.times.at(self.first_waiting).is_some_and(|(_, begins_ns)| *begins_ns <= now)
@@ -54,17 +58,20 @@ impl Service {
         }
     }
 
+    /// How many wait, or more.
     #[inline]
-    fn waiting(&self) -> usize {
+    fn most_waiting(&self) -> usize {
         self.times.end() - self.first_waiting
     }
 
     /// When a packet is sent that comes at `now`; `None` if there is no room for it.
     #[inline]
     fn admit(&mut self, now: Nanoseconds, bytes: u32) -> Option<Nanoseconds> {
-        self.begin_by(now);
-        if self.waiting() >= self.limit_packets {
-            return None;
+        if self.most_waiting() >= self.limit_packets || self.times.seems_full() {
+            self.begin_by(now);
+            if self.most_waiting() >= self.limit_packets {
+                return None;
+            }
         }
         if self.busy_until <= now {
             self.serialisation.begin();
@@ -94,8 +101,15 @@ impl<P: Datagram> DropTailLine<P> {
         delay_ns: Nanoseconds,
         cross: Option<Cross>,
     ) -> Self {
-        let service =
-            Service { serialisation, limit_packets, busy_until: 0, times: Ring::new(), first_waiting: 0, cross };
+        let service = Service {
+            serialisation,
+            limit_packets,
+            busy_until: 0,
+            times: Ring::new(),
+            first_waiting: 0,
+            others_ns: cross.as_ref().map_or(NEVER, Cross::next_ns),
+            cross,
+        };
         Self { service, delay_ns, under_way: Ring::new(), first: 0, first_ns: NEVER, counts: HopCounts::default() }
     }
 
@@ -136,7 +150,7 @@ impl<P: Datagram> DropTailLine<P> {
             self.first_ns = arrives_ns;
         }
         let slot = self.under_way.push_slot(self.first);
-        slot.arrives_ns = arrives_ns;
+        (slot.arrives_ns, slot.bytes) = (arrives_ns, bytes);
         slot.packet = Some(make());
         None
     }
@@ -180,7 +194,7 @@ impl<P: Datagram> DropTailLine<P> {
     /// Removes the first packet under way; `following` is the one behind it.
     #[inline(always)]
     pub fn drop_first(&mut self, following: Following) {
-        let bytes = self.under_way.at(self.first).and_then(|gone| gone.packet.as_ref()).map_or(0, P::length_bytes);
+        let bytes = self.under_way.at(self.first).map_or(0, |gone| gone.bytes);
         self.note_gone(bytes, following);
     }
 
@@ -202,7 +216,8 @@ impl<P: Datagram> DropTailLine<P> {
     pub(super) fn waiting(&self, now: Nanoseconds) -> (usize, Nanoseconds) {
         let mut service = self.service.clone();
         service.advance(now);
-        let waiting = service.waiting();
+        service.begin_by(now);
+        let waiting = service.most_waiting();
         let came_ns = service.times.at(service.first_waiting).filter(|_| waiting > 0).map_or(now, |(came, _)| *came);
         (waiting, now - came_ns)
     }
