@@ -85,7 +85,7 @@ impl PcapngWriter {
     /// Room for a packet block; [`Self::take`] gets how much of it was used.
     #[inline(always)]
     pub fn room(&mut self) -> &mut [u8] {
-        self.buffer.get_mut(self.used..).unwrap_or_default()
+        &mut self.buffer[self.used..]
     }
 
     /// Takes what was written at the beginning of the room.

@@ -106,27 +106,16 @@ pub struct Arrival {
     pub arrived_ns: Nanoseconds,
 }
 
-/// Place of the summary of one flow, by direction, if it has one.
-type Places = [Option<usize>; 2];
-
-/// The flow that was seen last, and the place of its summary.
-#[derive(Clone, Copy, Debug)]
-struct Last {
-    flow: u32,
-    place: u32,
-}
-
-/// Flows have smaller numbers.
-const NO_FLOW: Last = Last { flow: u32::MAX, place: 0 };
+/// The place of the summary of a flow that has none.
+const NO_PLACE: u32 = u32::MAX;
 
 /// One-way delays by leg, flow and direction.
 #[derive(Clone, Debug, Default)]
 pub struct Delays {
-    /// The places by leg and flow.
-    places: Vec<Vec<Places>>,
+    legs: usize,
+    /// The places of summaries by flow, leg and direction.
+    places: Vec<u32>,
     summaries: Vec<DelaySummary>,
-    /// The last arrivals by leg and direction.
-    last: Vec<Last>,
     /// Every arrival, if wanted.
     arrivals: Option<Vec<Arrival>>,
 }
@@ -135,45 +124,44 @@ impl Delays {
     /// For a chain with `legs` connections in a row and flows of small numbers; `every_arrival` keeps each one, in memory that grows.
     #[must_use]
     pub fn new(legs: usize, every_arrival: bool) -> Self {
-        Self {
-            places: vec![Vec::new(); legs],
-            summaries: Vec::new(),
-            last: vec![NO_FLOW; 2 * legs],
-            arrivals: every_arrival.then(Vec::new),
-        }
+        Self { legs, places: Vec::new(), summaries: Vec::new(), arrivals: every_arrival.then(Vec::new) }
+    }
+
+    #[inline(always)]
+    fn index(&self, leg: usize, flow: u32, direction: Direction) -> usize {
+        self.legs.wrapping_mul(flow as usize).wrapping_add(leg) << 1 | direction.index()
     }
 
     #[inline(always)]
     pub(crate) fn arrived(&mut self, leg: usize, now: Nanoseconds, direction: Direction, segment: &Segment) {
-        let Some(last) = self.last.get(2 * leg + direction.index()) else { return };
-        let place =
-            if last.flow == segment.flow { last.place as usize } else { self.find(leg, now, direction, segment) };
-        if let Some(summary) = self.summaries.get_mut(place) {
-            summary.add(now.saturating_sub(segment.sent_ns));
-        }
-    }
-
-    /// The place of a summary, which is begun where there is none. Every arrival comes here if each is wanted.
-    #[cold]
-    #[inline(never)]
-    fn find(&mut self, leg: usize, now: Nanoseconds, direction: Direction, segment: &Segment) -> usize {
-        let (flows, flow) = (&mut self.places[leg], segment.flow as usize);
-        if flows.len() <= flow {
-            flows.resize(flow + 1, [None; 2]);
-        }
-        let summaries = &mut self.summaries;
-        let place = *flows[flow][direction.index()].get_or_insert_with(|| {
-            summaries.push(DelaySummary::default());
-            summaries.len() - 1
-        });
+        let index = self.index(leg, segment.flow, direction);
+        let delay_ns = now.saturating_sub(segment.sent_ns);
+        let place = self.places.get(index).map_or(NO_PLACE, |place| *place);
+        let summary = match self.summaries.get_mut(place as usize) {
+            Some(summary) => summary,
+            None => self.begin(index),
+        };
+        summary.add(delay_ns);
         if self.arrivals.is_some() {
             self.keep(leg, now, direction, segment);
-        } else {
-            self.last[2 * leg + direction.index()] = Last { flow: segment.flow, place: place as u32 };
         }
-        place
     }
 
+    /// The summary at `index`, which is begun.
+    #[cold]
+    #[inline(never)]
+    fn begin(&mut self, index: usize) -> &mut DelaySummary {
+        if self.places.len() <= index {
+            self.places.resize(index + 1, NO_PLACE);
+        }
+        let place = self.summaries.len();
+        self.places[index] = place as u32;
+        self.summaries.push(DelaySummary::default());
+        &mut self.summaries[place]
+    }
+
+    #[cold]
+    #[inline(never)]
     fn keep(&mut self, leg: usize, now: Nanoseconds, direction: Direction, segment: &Segment) {
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.push(Arrival {
@@ -191,13 +179,16 @@ impl Delays {
     /// Delays of a flow over the leg that is number `leg` from the server.
     #[must_use]
     pub fn summary(&self, leg: usize, flow: u32, direction: Direction) -> Option<&DelaySummary> {
-        self.summaries.get((*self.places.get(leg)?.get(flow as usize)?)[direction.index()]?)
+        if leg >= self.legs {
+            return None;
+        }
+        self.summaries.get(*self.places.get(self.index(leg, flow, direction))? as usize)
     }
 
     /// Number of legs.
     #[must_use]
     pub fn legs(&self) -> usize {
-        self.places.len()
+        self.legs
     }
 
     /// Every arrival in order of time; nothing if that was not asked for.
