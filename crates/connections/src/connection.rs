@@ -188,7 +188,7 @@ impl Connection {
             self.tunnel = segment.tunnel.kind;
         }
         if segment.flags & flag::SYN != 0 {
-            self.open(side, segment, options_store);
+            self.open(side, segment, repeats, options_store);
         }
         let round_trip_to_sender_ns = self.round_trip_to_ns(side);
 
@@ -248,7 +248,7 @@ impl Connection {
     }
 
     #[cold]
-    fn open(&mut self, side: usize, segment: &Segment<'_>, options_store: &mut Vec<u8>) {
+    fn open(&mut self, side: usize, segment: &Segment<'_>, repeats: bool, options_store: &mut Vec<u8>) {
         let tsecr = segment.options.timestamps.map(|(_, tsecr)| tsecr);
         if segment.flags & flag::ACK != 0 {
             if self.syn_ack_side.is_none() {
@@ -263,7 +263,7 @@ impl Connection {
         }
         let own = &mut self.sides[side];
         let first = !own.opening.seen();
-        own.opening.note(segment, options_store);
+        own.opening.note(segment, repeats, options_store);
         if first {
             let begin = segment.sequence.wrapping_add(1);
             own.sequence.anchor(begin);

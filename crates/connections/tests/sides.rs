@@ -94,6 +94,20 @@ fn a_retransmitted_syn_is_no_new_connection() {
 }
 
 #[test]
+fn a_handshake_that_was_captured_twice_is_timed() {
+    for ip_id in [0, 7] {
+        let mut segments = Vec::new();
+        for (segment, later_us) in NUMBERS.handshake().into_iter().flat_map(|segment| [(segment, 0), (segment, 16)]) {
+            segments.push(Segment { ip_id, time_ns: segment.time_ns + later_us * 1000, ..segment });
+        }
+        let connections = analyse(&segments);
+        let Some(summary) = connections.summary(0) else { unreachable!() };
+        assert_eq!((summary.up.syn_count, summary.up.retransmitted_packets), (2, 0));
+        assert_eq!((summary.handshake_syn_ack_ns, summary.handshake_ack_ns), (Some(20_000_000), Some(1_000_000)));
+    }
+}
+
+#[test]
 fn timestamps_identify_the_answered_syn() {
     let segments = [
         timestamps(up(0, SYN, -1, 0, 0), 100, 0),

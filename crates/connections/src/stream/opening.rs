@@ -18,6 +18,8 @@ pub(crate) struct Opening {
     pub(crate) sack_permitted: bool,
     pub(crate) timestamps: bool,
     options_truncated: bool,
+    /// More than once, not only captured more than once.
+    sent_again: bool,
 }
 
 impl Opening {
@@ -40,8 +42,9 @@ impl Opening {
         self.seen() && !self.options_truncated
     }
 
-    /// Note a SYN of this side; its options go to `options_store` if it is the first.
-    pub(crate) fn note(&mut self, segment: &Segment<'_>, options_store: &mut Vec<u8>) {
+    /// Note a SYN of this side, or the same packet again (`repeats`); its options go to `options_store` if it is the
+    /// first.
+    pub(crate) fn note(&mut self, segment: &Segment<'_>, repeats: bool, options_store: &mut Vec<u8>) {
         let tsval = segment.options.timestamps.map_or(0, |(tsval, _)| tsval);
         if !self.seen() {
             let length = segment.options_raw.len().min(usize::from(u8::MAX));
@@ -58,8 +61,11 @@ impl Opening {
             self.first_time_ns = segment.time_ns;
             self.first_tsval = tsval;
         }
-        self.last_time_ns = segment.time_ns;
-        self.last_tsval = tsval;
+        if !repeats {
+            self.sent_again = self.seen();
+            self.last_time_ns = segment.time_ns;
+            self.last_tsval = tsval;
+        }
         self.syn_count = self.syn_count.saturating_add(1);
     }
 
@@ -68,7 +74,7 @@ impl Opening {
     pub(crate) fn answered_after_ns(&self, time_ns: i64, tsecr: Option<u32>) -> Option<i64> {
         let told_apart = self.timestamps && self.first_tsval != self.last_tsval;
         let sent_ns = match tsecr {
-            _ if self.syn_count == 1 => self.first_time_ns,
+            _ if !self.sent_again => self.first_time_ns,
             Some(tsecr) if told_apart && tsecr == self.first_tsval => self.first_time_ns,
             Some(tsecr) if told_apart && tsecr == self.last_tsval => self.last_time_ns,
             _ => return None,
