@@ -65,6 +65,31 @@ fn the_echo_of_the_first_copy_saves_its_sample() {
 }
 
 #[test]
+fn bytes_that_were_not_captured_give_no_sample() {
+    let taken = samples(&[
+        up(30_000, ACK, 0, 0, 100),
+        up(31_000, ACK, 200, 0, 100),
+        down(50_000, ACK, 0, 200, 0),
+        down(51_000, ACK, 0, 300, 0),
+        up(60_000, ACK, 300, 0, 100),
+        down(95_000, ACK, 0, 500, 0),
+    ]);
+    assert_eq!(taken, [0, 0, 0, 20_000, 0, 0]);
+}
+
+#[test]
+fn a_fin_behind_data_and_a_part_of_the_next_segment_are_acknowledged_with_it() {
+    let taken = samples(&[
+        up(30_000, ACK, 0, 0, 100),
+        up(30_000, ACK, 100, 0, 100),
+        down(50_000, ACK, 0, 150, 0),
+        up(51_000, FIN, 200, 0, 0),
+        down(71_000, ACK, 0, 201, 0),
+    ]);
+    assert_eq!(taken, [0, 0, 20_000, 0, 41_000]);
+}
+
+#[test]
 fn what_waited_for_late_bytes_gives_no_sample() {
     let taken = samples(&[
         down(30_000, ACK, 100, 0, 100),

@@ -1,12 +1,13 @@
 //! Round-trip times of data, on the side of the one who sent it, as this capture saw data leave and its
 //! acknowledgement return.
 //!
-//! An acknowledgement that advances gives one sample: of the last segment that it covers. It gives none (Karn) where
-//! a segment among the newly covered ones was sent more than once or had to wait for bytes that came late, since the
-//! acknowledgement may then answer another copy. With timestamps (RFC 7323) such a sample survives only if TSecr
-//! echoes the first copy of that last segment and no later one. An echo of a later copy is never used: a receiver
-//! that delays its acknowledgements echoes the retransmission although it answers the first copy, and the sample
-//! would come out too short.
+//! An acknowledgement that advances gives one sample: of the last segment that it covers. It gives none where that
+//! segment was not captured, so that it covers bytes behind the last one that was: the sample would come out too long.
+//! It gives none either (Karn) where a segment among the newly covered ones was sent more than once or had to wait for
+//! bytes that came late, since the acknowledgement may then answer another copy. With timestamps (RFC 7323) such a
+//! sample survives only if TSecr echoes the first copy of that last segment and no later one. An echo of a later copy
+//! is never used: a receiver that delays its acknowledgements echoes the retransmission although it answers the first
+//! copy, and the sample would come out too short.
 
 use crate::stream::queue::Queue;
 
@@ -90,8 +91,21 @@ impl Outstanding {
             self.segments.shrink_to(CAPACITY_KEPT / 2);
         }
         let sent = last?;
+        if acknowledged > sent.end && self.lacks_bytes(sent.end, acknowledged) {
+            return None;
+        }
         let echoes_first_copy = sent.timestamped && tsecr == Some(sent.tsval) && !sent.echo_ambiguous;
         (!ambiguous || echoes_first_copy).then_some(sent.time_ns)
+    }
+
+    /// Whether bytes behind `end`, where the last segment that is acknowledged ends, are acknowledged as well and were
+    /// not captured. One byte is the FIN.
+    #[cold]
+    fn lacks_bytes(&self, end: i64, acknowledged: i64) -> bool {
+        match self.segments.as_slice().first() {
+            Some(next) => next.end - i64::from(next.length) > end,
+            None => acknowledged > end + 1,
+        }
     }
 
     /// Nothing more is expected.
