@@ -32,7 +32,8 @@ impl TimestampUnit {
         self.offset_ns = offset_s.saturating_mul(1_000_000_000);
     }
 
-    /// Nanoseconds since the epoch, saturating.
+    /// Nanoseconds since the epoch, saturating. What 64 bits of them cannot hold (some 292 years) is a time before the
+    /// epoch (or before the offset): writers give it as a negative number, although the format has none.
     #[inline]
     pub(crate) fn nanoseconds(&self, units: u64) -> i64 {
         match units.checked_mul(self.whole_ns).map(i64::try_from) {
@@ -43,15 +44,22 @@ impl TimestampUnit {
 
     #[cold]
     fn wide_nanoseconds(&self, units: u64) -> i64 {
+        let mut time_ns = self.unbounded_nanoseconds(i128::from(units));
+        if time_ns > i128::from(i64::MAX) && units > i64::MAX as u64 {
+            time_ns = self.unbounded_nanoseconds(i128::from(units as i64));
+        }
+        let time_ns = time_ns + i128::from(self.offset_ns);
+        time_ns.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+    }
+
+    fn unbounded_nanoseconds(&self, units: i128) -> i128 {
         let exponent = u32::from(self.resolution & 0x7f);
-        let scaled = i128::from(units) * NANOSECONDS_PER_SECOND;
-        let time_ns = if self.resolution & 0x80 != 0 {
+        let scaled = units * NANOSECONDS_PER_SECOND;
+        if self.resolution & 0x80 != 0 {
             scaled >> exponent.min(126)
         } else {
             10_i128.checked_pow(exponent).map_or(0, |divisor| scaled / divisor)
-        };
-        let time_ns = time_ns + i128::from(self.offset_ns);
-        time_ns.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+        }
     }
 }
 
@@ -79,8 +87,15 @@ mod tests {
 
     #[test]
     fn absurd_values_saturate() {
-        assert_eq!(unit(0, 0).nanoseconds(u64::MAX), i64::MAX);
+        assert_eq!(unit(0, 0).nanoseconds(i64::MAX as u64), i64::MAX);
         assert_eq!(unit(0xff, 0).nanoseconds(u64::MAX), 0);
         assert_eq!(unit(0x7f, i64::MIN).nanoseconds(u64::MAX), i64::MIN);
+    }
+
+    #[test]
+    fn what_64_bits_cannot_hold_is_negative() {
+        assert_eq!(unit(6, 0).nanoseconds(-505_425_000_i64 as u64), -505_425_000_000);
+        assert_eq!(unit(9, 3).nanoseconds(u64::MAX), 2_999_999_999);
+        assert_eq!(unit(12, 0).nanoseconds(u64::MAX), 18_446_744_073_709_551, "213 days in picoseconds");
     }
 }
