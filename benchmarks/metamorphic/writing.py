@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tests.captures import containers, layers
+from tests.captures import containers, layers, links
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ def _on_ethernet(tunnel: Wrap) -> Wrap:
 
 #: Name to link type and what is put around the packet.
 LINKS: Mapping[str, tuple[int, Wrap]] = {
-    name: layers.LINKS[name]
+    name: links.LINKS[name]
     for name in ("raw", "ethernet", "linux_sll", "linux_sll2", "vlan", "qinq", "mpls", "pppoe", "ppp", "null")
 } | {
     "gre": (containers.LINK_ETHERNET, _on_ethernet(layers.gre)),

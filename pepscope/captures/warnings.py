@@ -22,7 +22,7 @@ _CONTENTS_NAMED = 6
 #: Why packets are no TCP, besides their protocols; named only where a capture holds no TCP at all.
 _OTHERS = (
     ("filtered_out", "removed by the filter"),
-    ("unknown_link_type", "of an unknown link type"),
+    ("unknown_link_type", "of a link type that cannot be read"),
     ("cut_short", "cut too short"),
     ("malformed", "malformed"),
     ("too_deep", "nested too deep"),

@@ -69,6 +69,7 @@ _FIELDS: Mapping[HeaderKind, tuple[tuple[int, int | None, Hidden], ...]] = {
     HeaderKind.GRE_SHIM: ((2, 2, Hidden.TUNNEL),),
     HeaderKind.L2TP_FIELDS: ((0, None, Hidden.TUNNEL),),
     HeaderKind.PKTAP: ((12, None, Hidden.BLANK),),
+    HeaderKind.CAPTURE_FIELDS: ((0, None, Hidden.BLANK),),
     HeaderKind.ARCNET: ((0, 2, Hidden.BLANK),),
     HeaderKind.INFINIBAND: ((0, 40, Hidden.BLANK),),
     HeaderKind.FDDI: ((1, 6, Hidden.HARDWARE), (7, 6, Hidden.HARDWARE)),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from tests.captures import containers
 from tests.captures.segments import PROTOCOL_UDP, ipv4, ipv6
 
 ETHER_IPV4 = 0x0800
@@ -16,7 +15,7 @@ ETHER_PPPOE_SESSION = 0x8864
 ETHER_VLAN = 0x8100
 ETHER_SERVICE_VLAN = 0x88A8
 
-_MAC = bytes.fromhex("020000000001020000000002")
+HARDWARE_ADDRESSES = bytes.fromhex("020000000001020000000002")
 
 
 def ether_type(packet: bytes) -> int:
@@ -31,7 +30,7 @@ def ppp_protocol(packet: bytes) -> bytes:
 
 def ethernet(packet: bytes, *, kind: int | None = None) -> bytes:
     """Ethernet II."""
-    return _MAC + struct.pack(">H", ether_type(packet) if kind is None else kind) + packet
+    return HARDWARE_ADDRESSES + struct.pack(">H", ether_type(packet) if kind is None else kind) + packet
 
 
 def ethernet_padded(packet: bytes) -> bytes:
@@ -145,7 +144,7 @@ def radiotap(packet: bytes) -> bytes:
 
 
 def _wifi_header(frame_control: int, direction: int) -> bytes:
-    return bytes([frame_control, direction, 0, 0]) + _MAC + bytes.fromhex("020000000003") + b"\x10\0"
+    return bytes([frame_control, direction, 0, 0]) + HARDWARE_ADDRESSES + bytes.fromhex("020000000003") + b"\x10\0"
 
 
 def _snap(packet: bytes) -> bytes:
@@ -154,7 +153,7 @@ def _snap(packet: bytes) -> bytes:
 
 def fddi(packet: bytes) -> bytes:
     """FDDI: an asynchronous LLC frame."""
-    return b"\x54" + _MAC + _snap(packet)
+    return b"\x54" + HARDWARE_ADDRESSES + _snap(packet)
 
 
 def arcnet(packet: bytes) -> bytes:
@@ -178,7 +177,7 @@ def nflog(packet: bytes) -> bytes:
     attributes = [
         (1, struct.pack(">HBx", ether_type(packet), 1)),
         (10, b"SECRET-H\0"),
-        (8, struct.pack(">HH", 6, 0) + _MAC[:6] + b"\0\0"),
+        (8, struct.pack(">HH", 6, 0) + HARDWARE_ADDRESSES[:6] + b"\0\0"),
         (9, packet),
     ]
     parts = [struct.pack("<HH", len(value) + 4, kind) + value + bytes(-len(value) % 4) for kind, value in attributes]
@@ -315,37 +314,3 @@ def gtp_u(packet: bytes, *, tunnel: int, extensions: bool = False, sequence: boo
 
 
 Wrap = Callable[[bytes], bytes]
-
-#: Every link layer: name to link type and the function that makes its frames.
-LINKS: Mapping[str, tuple[int, Wrap]] = {
-    "null": (containers.LINK_NULL, null),
-    "null_big_endian": (containers.LINK_NULL, null_big_endian),
-    "loop": (containers.LINK_LOOP, loop),
-    "ethernet": (containers.LINK_ETHERNET, ethernet),
-    "ethernet_padded": (containers.LINK_ETHERNET, ethernet_padded),
-    "vlan": (containers.LINK_ETHERNET, vlan),
-    "qinq": (containers.LINK_ETHERNET, qinq),
-    "mpls": (containers.LINK_ETHERNET, mpls),
-    "bridge_port_extension": (containers.LINK_ETHERNET, bridge_port_extension),
-    "vn_tag": (containers.LINK_ETHERNET, vn_tag),
-    "provider_backbone": (containers.LINK_ETHERNET, provider_backbone),
-    "pppoe": (containers.LINK_ETHERNET, pppoe),
-    "ppp": (containers.LINK_PPP, ppp),
-    "ppp_hdlc": (containers.LINK_PPP_HDLC, ppp_hdlc),
-    "ppp_with_address": (containers.LINK_PPP, ppp_hdlc),
-    "ppp_ether": (containers.LINK_PPP_ETHER, ppp_ether),
-    "raw": (containers.LINK_RAW, raw),
-    "linux_sll": (containers.LINK_LINUX_SLL, linux_sll),
-    "linux_sll2": (containers.LINK_LINUX_SLL2, linux_sll2),
-    "wifi": (containers.LINK_IEEE802_11, wifi),
-    "wifi_quality_of_service": (containers.LINK_IEEE802_11, wifi_quality_of_service),
-    "wifi_four_addresses": (containers.LINK_IEEE802_11, wifi_four_addresses),
-    "radiotap": (containers.LINK_RADIOTAP, radiotap),
-    "mpls_pseudo_wire": (containers.LINK_ETHERNET, mpls_pseudo_wire),
-    "fddi": (containers.LINK_FDDI, fddi),
-    "arcnet": (containers.LINK_ARCNET, arcnet),
-    "arcnet_linux": (containers.LINK_ARCNET_LINUX, arcnet_linux),
-    "ip_over_infiniband": (containers.LINK_IPOIB, ip_over_infiniband),
-    "nflog": (containers.LINK_NFLOG, nflog),
-    "pktap": (containers.LINK_PKTAP, pktap),
-}

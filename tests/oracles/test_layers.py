@@ -11,7 +11,7 @@ import pytest
 
 from pepscope.captures import connections
 from pepscope.captures.capture import open_capture
-from tests.captures import containers, layers, segments
+from tests.captures import containers, layers, links, segments
 from tests.captures.containers import Frame
 from tests.captures.scenarios import SCENARIOS
 from tests.captures.segments import Segment
@@ -98,14 +98,23 @@ TUNNELS: dict[str, tuple[str, Wrap, Wrap, int, int]] = {
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("name", layers.LINKS)
+@pytest.mark.parametrize("name", links.LINKS)
 def test_link(tmp_path: Path, name: str, version: int) -> None:
-    link_type, wrap = layers.LINKS[name]
+    link_type, wrap = links.LINKS[name]
     path = tmp_path / "capture"
     path.write_bytes(containers.write_pcap(frames_of(VERSIONS[version], wrap), link_type))
     capture = open_capture(str(path))
     assert_same_packets(capture, truth_rows(VERSIONS[version]))
     assert_same_packets(capture, tshark_rows(path))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", links.LINKS_WITHOUT_TSHARK)
+def test_link_without_tshark(tmp_path: Path, name: str, version: int) -> None:
+    link_type, wrap = links.LINKS_WITHOUT_TSHARK[name]
+    path = tmp_path / "capture"
+    path.write_bytes(containers.write_pcap(frames_of(VERSIONS[version], wrap), link_type))
+    assert_same_packets(open_capture(str(path)), truth_rows(VERSIONS[version]))
 
 
 @pytest.mark.parametrize(("link_type", "version"), [(containers.LINK_IPV4, 4), (containers.LINK_IPV6, 6)])
@@ -136,7 +145,8 @@ def test_tunnel(tmp_path: Path, name: str, version: int) -> None:
 def test_the_guide_lists_what_is_read() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "guide" / "captures.md").read_text(encoding="utf-8")
     numbers = set(re.findall(r"\d+", guide[guide.index("## Link types") : guide.index("`--filter` works")]))
-    assert {str(link_type) for link_type, _ in layers.LINKS.values()} | {"228", "229"} <= numbers
+    made = [*links.LINKS.values(), *links.LINKS_WITHOUT_TSHARK.values()]
+    assert {str(link_type) for link_type, _ in made} | {"228", "229"} <= numbers
     assert all(f"`{name}`" in guide for name in connections.TUNNELS if name != "none")
     assert all(str(form) in guide for form in containers.Compression if form is not containers.Compression.NONE)
 

@@ -33,7 +33,7 @@ def warnings_of(path: Path, frames: list[Frame], link_type: int) -> tuple[str, .
             195,
             [
                 "1 packet of link type 195 (IEEE802_15_4_WITHFCS), which cannot be read",
-                "the capture holds 1 packet but no TCP: 1 of an unknown link type",
+                "the capture holds 1 packet but no TCP: 1 of a link type that cannot be read",
             ],
         ),
     ],

@@ -32,8 +32,8 @@ fn assert_same(segment: &Segment<'_>, ip: &Ip, tcp: &Tcp, context: &str) {
 
 /// Whether a header stands within another one.
 fn is_part(kind: HeaderKind) -> bool {
-    use HeaderKind::{GreKey, GtpUExtension, L2tpFields, TcpOption, TcpOptionsEnd};
-    matches!(kind, GreKey | GtpUExtension | L2tpFields | TcpOption | TcpOptionsEnd)
+    use HeaderKind::{CaptureFields, GreKey, GtpUExtension, L2tpFields, TcpOption, TcpOptionsEnd};
+    matches!(kind, CaptureFields | GreKey | GtpUExtension | L2tpFields | TcpOption | TcpOptionsEnd)
 }
 
 /// Headers stand one behind the other from the first byte to the payload; parts of headers within a header.

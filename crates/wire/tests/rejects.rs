@@ -122,6 +122,14 @@ fn headers_of_rare_links_are_checked() {
     assert_eq!(with(258, 0, 60), Some(Reject::Malformed), "a PKTAP header below its length");
     assert_eq!(with(258, 4, 0), Some(Reject::NotIp), "PKTAP without a packet");
     assert_eq!(with(258, 8, 147), Some(Reject::NotIp), "a user's own link type in PKTAP");
+    assert_eq!(with(117, 0, 44), Some(Reject::Malformed), "a PFLOG header below its length");
+    assert_eq!(with(117, 1, 7), Some(Reject::NotIp), "an address family that is none of IP");
+    assert_eq!(with(109, 0, 7), Some(Reject::NotIp), "the same behind IPsec");
+    assert_eq!(with(226, 1, 10), Some(Reject::NotIp), "the same of Solaris");
+    assert_eq!(with(119, 0, 0x45), Some(Reject::NotIp), "a code of no wireless card");
+    assert_eq!(with(163, 7, 7), Some(Reject::Malformed), "an AVS header below its length");
+    assert_eq!(with(192, 2, 7), Some(Reject::Malformed), "a PPI header below its length");
+    assert_eq!(with(192, 4, 147), Some(Reject::NotIp), "a user's own link type in PPI");
     // In one another without an end.
     let nested: Vec<u8> = (0..60).flat_map(|_| pktap(258)).collect();
     assert_eq!(reject_of(258, &nested), Some(Reject::TooDeep));

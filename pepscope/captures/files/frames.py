@@ -73,6 +73,10 @@ class HeaderKind(IntEnum):
     """IP over InfiniBand, with the route header before it."""
     L2TP_FIELDS = 36
     """Within an L2TP header: tunnel and session, the cookie and sublayer of a pseudo-wire, padding."""
+    CAPTURE_HEADER = 37
+    """What a capturing system puts before a packet of a link-layer type that it names or that is always the same."""
+    CAPTURE_FIELDS = 38
+    """Within a capture header: what says nothing of the packet's own headers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from pepscope.errors import FilterError
 
 Instruction = tuple[int, int, int, int]
 
-#: Link type as capture files number it -> as libpcap's compiler numbers it (they differ for raw IP). For NFLOG, IPOIB
-#: and PKTAP it compiles nothing.
+#: Link type as capture files number it -> as libpcap's compiler numbers it (they differ for raw IP). For NFLOG,
+#: IPOIB, PKTAP, PPP_WITH_DIR and the tags of switches (DSA_TAG) it compiles nothing.
 LINK_TYPES = {
     0: 0,  # NULL
     1: 1,  # ETHERNET
@@ -25,9 +25,15 @@ LINK_TYPES = {
     104: 104,  # C_HDLC
     105: 105,  # IEEE802_11
     108: 108,  # LOOP
+    109: 109,  # ENC
     113: 113,  # LINUX_SLL
+    117: 117,  # PFLOG
+    119: 119,  # IEEE802_11_PRISM
     127: 127,  # IEEE802_11_RADIOTAP
     129: 129,  # ARCNET_LINUX
+    163: 163,  # IEEE802_11_AVS
+    192: 192,  # PPI
+    226: 226,  # IPNET
     228: 228,  # IPV4
     229: 229,  # IPV6
     276: 276,  # LINUX_SLL2

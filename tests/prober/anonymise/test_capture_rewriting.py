@@ -21,7 +21,7 @@ from prober.anonymise.crypto_pan import CryptoPan
 from prober.anonymise.http_heads import HeadHider
 from prober.anonymise.keys import SecretKey
 from prober.errors import ArchiveError
-from tests.captures import containers, layers, scenarios, udp_leg
+from tests.captures import containers, layers, links, scenarios, udp_leg
 from tests.captures.containers import Frame
 from tests.captures.segments import ipv4, ipv4_fragments
 
@@ -42,7 +42,7 @@ def rewritten(tmp_path: Path, data: bytes) -> tuple[Path, CaptureRewriter]:
 
 WRAPPED = {
     **{
-        name: layers.LINKS[name]
+        name: links.LINKS[name]
         for name in (
             "ethernet",
             "vlan",
@@ -59,7 +59,7 @@ WRAPPED = {
         )
     },
     "ethernet_padded": (containers.LINK_ETHERNET, layers.ethernet_padded),
-    "linux_sll2": layers.LINKS["linux_sll2"],
+    "linux_sll2": links.LINKS["linux_sll2"],
     "gtp_u": (containers.LINK_RAW, lambda packet: layers.gtp_u(packet, tunnel=0x1234ABCD)),
     "gtp_u_extended": (
         containers.LINK_ETHERNET,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +20,7 @@ from prober.anonymise.capture_rewriting import CaptureRewriter, RewritingCounts
 from prober.anonymise.crypto_pan import CryptoPan
 from prober.anonymise.http_heads import HeadHider
 from prober.anonymise.keys import SecretKey
-from tests.captures import containers, layers, scenarios, segments
+from tests.captures import containers, layers, links, scenarios, segments
 from tests.captures.containers import Compression, Frame, Interface
 from tests.captures.layers import Wrap
 from tests.captures.segments import Segment
@@ -30,6 +31,8 @@ from tests.oracles.tshark import tshark_rows
 VERSIONS = {4: scenarios.plain_download().segments, 6: scenarios.ipv6().segments}
 KEY = SecretKey(b"s" * 32)
 
+#: Every hardware address that `layers` puts into frames.
+HARDWARE = re.compile(rb"\x02\0\0\0\0[\1-\4]")
 #: Columns of connections that anonymising changes.
 CHANGED = {"client_address", "server_address", "tunnel_up", "tunnel_down"}
 
@@ -67,13 +70,21 @@ def assert_anonymised(data: bytes, directory: Path, frames: int) -> Path:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("name", layers.LINKS)
+@pytest.mark.parametrize("name", links.LINKS)
 def test_every_link_layer(name: str, version: int, tmp_path: Path):
-    link_type, wrap = layers.LINKS[name]
+    link_type, wrap = links.LINKS[name]
     frames = [Frame(s.time_ns, wrap(s.packet())) for s in VERSIONS[version]]
     target = assert_anonymised(containers.write_pcap(frames, link_type), tmp_path, len(frames))
     assert_same_packets(open_capture(str(target)), tshark_rows(target))
-    assert b"\x02\0\0\0\0" not in b"".join(frame.data for frame in containers.read_capture(target).frames)
+    assert HARDWARE.search(b"".join(frame.data for frame in containers.read_capture(target).frames)) is None
+
+
+@pytest.mark.parametrize("name", links.LINKS_WITHOUT_TSHARK)
+def test_every_link_layer_that_tshark_does_not_know(name: str, tmp_path: Path):
+    link_type, wrap = links.LINKS_WITHOUT_TSHARK[name]
+    frames = [Frame(s.time_ns, wrap(s.packet())) for s in VERSIONS[4]]
+    target = assert_anonymised(containers.write_pcap(frames, link_type), tmp_path, len(frames))
+    assert HARDWARE.search(b"".join(frame.data for frame in containers.read_capture(target).frames)) is None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -154,6 +165,7 @@ def top_level(frame: CapturedFrame) -> list[Header]:
         HeaderKind.GRE_KEY,
         HeaderKind.GTP_U_EXTENSION,
         HeaderKind.L2TP_FIELDS,
+        HeaderKind.CAPTURE_FIELDS,
         HeaderKind.TCP_OPTION,
         HeaderKind.TCP_OPTIONS_END,
     }
@@ -164,12 +176,12 @@ def top_level(frame: CapturedFrame) -> list[Header]:
 @given(
     version=st.sampled_from((4, 6)),
     envelopes=st.lists(st.sampled_from(sorted(ENVELOPES)), max_size=4),
-    link=st.sampled_from(sorted(layers.LINKS)),
+    link=st.sampled_from(sorted(links.LINKS)),
     kind=st.sampled_from(KINDS),
     compression=st.sampled_from(Compression),
 )
 def test_random_nestings(version, envelopes, link, kind, compression):
-    link_type, wrap = layers.LINKS[link]
+    link_type, wrap = links.LINKS[link]
     frames = []
     for segment in VERSIONS[version][:8]:
         packet = segment.packet()

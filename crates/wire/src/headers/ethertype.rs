@@ -48,8 +48,13 @@ pub(crate) fn step<'a>(kind: u16, view: View<'a>, trace: &mut impl HeaderTrace) 
     }
 }
 
-/// A tag of `control_bytes` bytes with the next EtherType behind them: IEEE 802.1Q and 802.1ad, 802.1BR, VN-tag.
-fn tag<'a>(view: View<'a>, control_bytes: usize, trace: &mut impl HeaderTrace) -> Result<(Layer, View<'a>), Reject> {
+/// A tag of `control_bytes` bytes with the next EtherType behind them: IEEE 802.1Q and 802.1ad, 802.1BR, VN-tag,
+/// or that of a switch's maker.
+pub(crate) fn tag<'a>(
+    view: View<'a>,
+    control_bytes: usize,
+    trace: &mut impl HeaderTrace,
+) -> Result<(Layer, View<'a>), Reject> {
     let kind = view.u16_be(control_bytes)?;
     let payload = trace.step_over(HeaderKind::Vlan, view, control_bytes + 2)?;
     if kind >= ETHERNET_MINIMUM_TYPE {

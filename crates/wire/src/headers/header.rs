@@ -74,11 +74,15 @@ pub enum HeaderKind {
     InfiniBand = 35,
     /// Within an L2TP header: tunnel and session, the cookie and sublayer of a pseudo-wire, padding.
     L2tpFields = 36,
+    /// What a capturing system puts before a packet of a link-layer type that it names or that is always the same.
+    CaptureHeader = 37,
+    /// Within a capture header: what says nothing of the packet's own headers.
+    CaptureFields = 38,
 }
 
 impl HeaderKind {
     /// Every kind with its name in Python, in the order of the numbers.
-    pub const NAMES: [(HeaderKind, &'static str); 37] = [
+    pub const NAMES: [(HeaderKind, &'static str); 39] = [
         (HeaderKind::Ethernet, "ETHERNET"),
         (HeaderKind::Loopback, "LOOPBACK"),
         (HeaderKind::Ppp, "PPP"),
@@ -116,6 +120,8 @@ impl HeaderKind {
         (HeaderKind::Arcnet, "ARCNET"),
         (HeaderKind::InfiniBand, "INFINIBAND"),
         (HeaderKind::L2tpFields, "L2TP_FIELDS"),
+        (HeaderKind::CaptureHeader, "CAPTURE_HEADER"),
+        (HeaderKind::CaptureFields, "CAPTURE_FIELDS"),
     ];
 }
 

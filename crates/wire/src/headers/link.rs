@@ -2,6 +2,8 @@
 
 mod media;
 mod metadata;
+mod names;
+mod switch_tag;
 
 use crate::error::Reject;
 use crate::headers::ethertype::ETHERNET_MINIMUM_TYPE;
@@ -9,6 +11,9 @@ use crate::headers::header::{HeaderKind, HeaderTrace};
 use crate::headers::layer::Layer;
 use crate::headers::view::View;
 use crate::headers::wireless;
+pub(crate) use names::frames_name;
+pub use names::link_type_name;
+use switch_tag::SwitchTag;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkType {
@@ -31,11 +36,27 @@ pub(crate) enum LinkType {
     InfiniBand,
     Nflog,
     Pktap,
+    /// What OpenBSD's packet filter logs.
+    Pflog,
+    /// What IPsec of the BSDs has decrypted, or is about to encrypt.
+    Enc,
+    /// IP of Solaris' zones.
+    Ipnet,
+    /// Which way a PPP frame went, before it.
+    PppDirection,
+    /// IEEE 802.11 behind a header of Prism cards or in the form of AVS, which may stand for each other.
+    Prism,
+    /// A header that names the link-layer type of the frame behind it.
+    Ppi,
+    /// Ethernet between the ports of a switch and its processor.
+    SwitchTag(SwitchTag),
 }
 
 /// Every link-layer type number that can be read.
-pub const KNOWN_LINK_TYPES: [u16; 23] =
-    [0, 1, 7, 9, 10, 12, 14, 50, 51, 101, 104, 105, 108, 113, 127, 129, 149, 228, 229, 239, 242, 258, 276];
+pub const KNOWN_LINK_TYPES: [u16; 34] = [
+    0, 1, 7, 9, 10, 12, 14, 50, 51, 101, 104, 105, 108, 109, 113, 117, 119, 127, 129, 149, 163, 192, 204, 226, 228,
+    229, 239, 242, 258, 276, 281, 282, 284, 285,
+];
 
 impl LinkType {
     pub(crate) fn from_number(number: u16) -> Option<LinkType> {
@@ -48,71 +69,26 @@ impl LinkType {
             51 => LinkType::PppEther,
             12 | 14 | 101 | 228 | 229 => LinkType::Raw,
             105 => LinkType::Ieee80211,
+            109 => LinkType::Enc,
             113 => LinkType::LinuxSll,
+            117 => LinkType::Pflog,
+            119 | 163 => LinkType::Prism,
             127 => LinkType::Radiotap,
             129 => LinkType::ArcnetLinux,
             // The second is the number of a user's own type that macOS uses in its captures.
             258 | 149 => LinkType::Pktap,
+            204 => LinkType::PppDirection,
+            192 => LinkType::Ppi,
+            226 => LinkType::Ipnet,
             239 => LinkType::Nflog,
             242 => LinkType::InfiniBand,
             276 => LinkType::LinuxSll2,
+            281 => LinkType::SwitchTag(SwitchTag::Broadcom),
+            282 => LinkType::SwitchTag(SwitchTag::BroadcomPrepended),
+            284 => LinkType::SwitchTag(SwitchTag::Marvell),
+            285 => LinkType::SwitchTag(SwitchTag::MarvellWithEtherType),
             _ => return None,
         })
-    }
-}
-
-/// Name of a link-layer type as the tcpdump.org registry spells it, for messages.
-pub fn link_type_name(number: u16) -> Option<&'static str> {
-    Some(match number {
-        0 => "NULL",
-        1 => "ETHERNET",
-        6 => "IEEE802_5",
-        7 => "ARCNET_BSD",
-        9 => "PPP",
-        10 => "FDDI",
-        12 | 14 | 101 => "RAW",
-        50 => "PPP_HDLC",
-        51 => "PPP_ETHER",
-        104 => "C_HDLC",
-        105 => "IEEE802_11",
-        108 => "LOOP",
-        113 => "LINUX_SLL",
-        119 => "IEEE802_11_PRISM",
-        127 => "IEEE802_11_RADIOTAP",
-        129 => "ARCNET_LINUX",
-        147..=162 => "USER",
-        163 => "IEEE802_11_AVS",
-        189 => "USB_LINUX",
-        195 => "IEEE802_15_4_WITHFCS",
-        201 => "BLUETOOTH_HCI_H4_WITH_PHDR",
-        220 => "USB_LINUX_MMAPPED",
-        227 => "CAN_SOCKETCAN",
-        228 => "IPV4",
-        229 => "IPV6",
-        239 => "NFLOG",
-        242 => "IPOIB",
-        249 => "USBPCAP",
-        252 => "WIRESHARK_UPPER_PDU",
-        258 => "PKTAP",
-        276 => "LINUX_SLL2",
-        _ => return None,
-    })
-}
-
-/// The frames of a link layer, for messages.
-pub(crate) fn frames_name(link: LinkType) -> &'static str {
-    match link {
-        LinkType::Loopback => "BSD loopback frames",
-        LinkType::Ethernet => "Ethernet frames",
-        LinkType::PppOrCiscoHdlc | LinkType::PppEther => "serial frames",
-        LinkType::Raw => "frames",
-        LinkType::LinuxSll | LinkType::LinuxSll2 => "Linux cooked frames",
-        LinkType::Ieee80211 | LinkType::Radiotap => "IEEE 802.11 frames",
-        LinkType::Arcnet | LinkType::ArcnetLinux => "ARCnet frames",
-        LinkType::Fddi => "FDDI frames",
-        LinkType::InfiniBand => "InfiniBand frames",
-        LinkType::Nflog => "NFLOG messages",
-        LinkType::Pktap => "PKTAP messages",
     }
 }
 
@@ -142,6 +118,15 @@ pub(crate) fn step<'a>(
         LinkType::InfiniBand => media::infiniband(view, trace),
         LinkType::Nflog => metadata::nflog(view, trace),
         LinkType::Pktap => metadata::pktap(view, trace),
+        LinkType::Pflog => metadata::pflog(view, trace),
+        LinkType::Enc => metadata::enc(view, trace),
+        LinkType::Ipnet => metadata::ipnet(view, trace),
+        LinkType::PppDirection => {
+            Ok((Layer::Link(LinkType::PppOrCiscoHdlc), trace.step_over(HeaderKind::CaptureHeader, view, 1)?))
+        }
+        LinkType::Prism => metadata::prism(view, trace),
+        LinkType::Ppi => metadata::ppi(view, trace),
+        LinkType::SwitchTag(tag) => switch_tag::step(tag, view, trace),
     }
 }
 

@@ -3,9 +3,10 @@
 use super::frames::ethernet;
 
 /// Link types that carry an EtherType; the others carry IP alone.
-pub const LINKS_WITH_ETHER_TYPE: [u16; 11] = [1, 10, 50, 104, 105, 113, 127, 149, 242, 258, 276];
+pub const LINKS_WITH_ETHER_TYPE: [u16; 18] =
+    [1, 10, 50, 104, 105, 113, 119, 127, 149, 163, 192, 242, 258, 276, 281, 282, 284, 285];
 /// Link types that carry IP alone.
-pub const LINKS_FOR_IP: [u16; 12] = [0, 7, 9, 12, 14, 51, 101, 108, 129, 228, 229, 239];
+pub const LINKS_FOR_IP: [u16; 16] = [0, 7, 9, 12, 14, 51, 101, 108, 109, 117, 129, 204, 226, 228, 229, 239];
 
 pub fn snap(ether_type: u16) -> Vec<u8> {
     [&[0xaa, 0xaa, 3, 0, 0, 0], &ether_type.to_be_bytes()[..]].concat()
@@ -49,8 +50,28 @@ pub fn link_frame(link_type: u16, ether_type: u16, payload: &[u8]) -> Vec<u8> {
             [&head[..], &prefix, &(payload.len() as u16 + 4).to_le_bytes(), &[9, 0], payload].concat()
         }
         149 | 258 => [&pktap(1)[..], &ethernet(ether_type, payload)].concat(),
+        109 => [&u32::to_le_bytes(if ipv4 { 2 } else { 28 })[..], &[0, 0, 0, 9, 0, 0, 0, 0], payload].concat(),
+        117 => [&[61, if ipv4 { 2 } else { 24 }][..], &[0; 62], payload].concat(),
+        204 => [&[1][..], &link_frame(9, ether_type, payload)].concat(),
+        226 => [&[1, if ipv4 { 2 } else { 26 }][..], &[0; 22], payload].concat(),
+        119 => capture_header(&[0x44u32.to_le_bytes(), 144u32.to_le_bytes()].concat(), 144, ether_type, payload),
+        163 => capture_header(&[0x8021_1001u32.to_be_bytes(), 64u32.to_be_bytes()].concat(), 64, ether_type, payload),
+        192 => capture_header(&[0, 0, 32, 0, 105, 0, 0, 0], 32, ether_type, payload),
+        282 => [&[0, 0, 0, 2], &ethernet(ether_type, payload)[..]].concat(),
+        281 | 284 | 285 => {
+            let frame = ethernet(ether_type, payload);
+            let tag = if link_type == 285 { &[0xda, 0xda, 0, 0, 0xc0, 0x18, 0, 0][..] } else { &[0xc0, 0x18, 0, 0] };
+            [&frame[..12], tag, &frame[12..]].concat()
+        }
         _ => payload.to_vec(),
     }
+}
+
+/// An 802.11 frame behind a header of `bytes` that begins as given.
+fn capture_header(start: &[u8], bytes: usize, ether_type: u16, payload: &[u8]) -> Vec<u8> {
+    let mut out = start.to_vec();
+    out.resize(bytes, 0);
+    [out, link_frame(105, ether_type, payload)].concat()
 }
 
 /// A PKTAP header of 112 bytes that announces a link type.
