@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -20,7 +19,7 @@ from detector.one_capture.hypotheses.sums import by_common_habit, by_group
 from detector.one_capture.likelihoods.answered_handshakes import HandshakeNats
 from detector.one_capture.likelihoods.closes import Closes, no_closes
 from detector.one_capture.likelihoods.equal_members import equal_members
-from detector.one_capture.likelihoods.exchange_nats import ExchangeNats, exchange_nats
+from detector.one_capture.likelihoods.exchange_nats import ExchangeNats, Measured
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
 from detector.one_capture.likelihoods.priors import Priors
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats
@@ -152,7 +151,6 @@ class SideEvidence(Struct, frozen=True):
         unit = np.concatenate([unit, close_unit])
         kind = np.concatenate([timing.kind, closes.kind])
         weight = np.concatenate([timing.weight, closes.weight])
-        excess_s = np.concatenate([timing.excess_s, closes.excess_s])
         bins = np.concatenate([timing.bins, excess_bin(closes.excess_s)])
         at_once = np.concatenate([timing.at_once, np.zeros(len(closes.kind), np.bool_)]) & habits
         equal = equal_members(unit, codes([kind, bins, weight, at_once]), variation)
@@ -167,11 +165,11 @@ class SideEvidence(Struct, frozen=True):
             inside = slice(*np.searchsorted(of_kind, [start, stop]))
             rows, classes = order[inside], variation[equal.first[start:stop]]
             of_unit = of_kind[inside] - start
-            asked = _Asked(of_unit, kind[rows], classes[of_unit], excess_s[rows], weight[rows], stop - start)
-            opens = at_once[rows]
-            nats, by_habit = asked.nats(tables, ~opens), list[ExchangeNats]()
+            measured = Measured(of_unit, kind[rows], classes[of_unit], bins[rows], weight[rows], stop - start)
+            nats, by_habit = measured.of(~at_once[rows]).once().nats(tables), list[ExchangeNats]()
             if habits:
-                by_habit = [nats.and_of(asked.nats(each, opens)) for each in tables.by_habit]
+                opening = measured.of(at_once[rows]).once()
+                by_habit = [nats.and_of(opening.nats(each)) for each in tables.by_habit]
                 nats = by_habit[0]
             found.append(member_nats(nats, self.priors, _paths(tables, classes), by_habit))
         return Units(joined_members(found), equal.kind)
@@ -190,24 +188,6 @@ class SideEvidence(Struct, frozen=True):
             handshakes_answered=either + other,
             connects_first=beside.waits + as_fast + same,
         )
-
-
-class _Asked(Struct, frozen=True):
-    """Exchanges and closes of some units, as `exchange_nats` takes them."""
-
-    unit: Ints
-    kind: Ints
-    variation: Ints
-    excess_s: Floats
-    weight: Floats
-    units: int
-
-    def nats(self, tables: TimingTables, which: npt.NDArray[np.bool_]) -> ExchangeNats:
-        """What some of them say."""
-        return exchange_nats(
-            tables, self.unit[which], self.kind[which], self.variation[which], self.excess_s[which],
-            self.weight[which], self.units,
-        )  # fmt: skip
 
 
 def _paths(tables: TimingTables, classes: Ints) -> Paths:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from detector.one_capture.likelihoods.timing_tables import (
     CLIENT_CLOSE,
     CLOSE,
     OPENING,
     Floats,
+    TimingRows,
     TimingTables,
-    excess_bin,
 )
 from detector.one_capture.members import Ints, numbered
 
@@ -60,25 +63,46 @@ class ExchangeNats(Struct, frozen=True):
         )
 
 
-def exchange_nats(
-    tables: TimingTables, member: Ints, kind: Ints, variation: Ints, excess_s: Floats, weight: Floats, members: int
-) -> ExchangeNats:
-    """Sums of log-likelihoods by member; `member` counts from 0 and ascends, all arrays have one length."""
-    bins = excess_bin(excess_s)
-    if len(member) > _MANY * members:
-        member, kind, variation, bins, weight = _once(member, kind, variation, bins, weight)
-    is_exchange = kind < CLOSE
-    by_library = is_exchange & (kind % OPENING == 0)
-    parts = (by_library, is_exchange & ~by_library, kind == CLOSE, kind == CLIENT_CLOSE)
-    sums = [_zeros(members) if counted.any() else _no_sums(members) for counted in parts]
-    for start in range(0, len(member), _TOGETHER):
-        part = slice(start, start + _TOGETHER)
-        nats = _looked_up(tables, kind[part], variation[part], bins[part]) * weight[part, None]
-        for table, counted in zip(sums, parts, strict=True):
-            wanted = counted[part]
-            if wanted.any():
-                _add_by(table, member[part][wanted], nats[wanted])
-    return ExchangeNats(*sums)
+class Measured(Struct, frozen=True):
+    """Exchanges and closes, whose excess is in one of the `bins` of `TimingTables`, of so many `members`; `member`
+    counts from 0 and ascends. The other arrays have the same length."""
+
+    member: Ints
+    kind: Ints
+    variation: Ints
+    bins: npt.NDArray[np.intp]
+    weight: Floats
+    members: int
+
+    def of(self, which: npt.NDArray[Any]) -> Measured:
+        """Some of them, by mask or by place in ascending order."""
+        return Measured(
+            self.member[which], self.kind[which], self.variation[which], self.bins[which], self.weight[which],
+            self.members,
+        )  # fmt: skip
+
+    def once(self) -> Measured:
+        """The same where those of one member that are looked up alike are one, with the sum of their weights."""
+        if len(self.member) <= _MANY * self.members:
+            return self
+        place, first = numbered([self.member, self.kind, self.variation, self.bins])
+        summed: Floats = np.bincount(place, weights=self.weight).astype(np.float64)
+        return replace(self.of(first), weight=summed)
+
+    def nats(self, tables: TimingRows) -> ExchangeNats:
+        """Sums of log-likelihoods by member."""
+        is_exchange = self.kind < CLOSE
+        by_library = is_exchange & (self.kind % OPENING == 0)
+        parts = (by_library, is_exchange & ~by_library, self.kind == CLOSE, self.kind == CLIENT_CLOSE)
+        sums = [_zeros(self.members) if counted.any() else _no_sums(self.members) for counted in parts]
+        for start in range(0, len(self.member), _TOGETHER):
+            part = slice(start, start + _TOGETHER)
+            nats = _looked_up(tables, self.kind[part], self.variation[part], self.bins[part]) * self.weight[part, None]
+            for table, counted in zip(sums, parts, strict=True):
+                wanted = counted[part]
+                if wanted.any():
+                    _add_by(table, self.member[part][wanted], nats[wanted])
+        return ExchangeNats(*sums)
 
 
 def _zeros(members: int) -> Floats:
@@ -91,16 +115,7 @@ def _no_sums(members: int) -> Floats:
     return none
 
 
-def _once(
-    member: Ints, kind: Ints, variation: Ints, bins: npt.NDArray[np.intp], weight: Floats
-) -> tuple[Ints, Ints, Ints, npt.NDArray[np.intp], Floats]:
-    """Exchanges of one member that are looked up alike as one, with the sum of their weights."""
-    place, first = numbered([member, kind, variation, bins])
-    summed: Floats = np.bincount(place, weights=weight).astype(np.float64)
-    return member[first], kind[first], variation[first], bins[first], summed
-
-
-def _looked_up(tables: TimingTables, kind: Ints, variation: Ints, bins: Ints) -> Floats:
+def _looked_up(tables: TimingRows, kind: Ints, variation: Ints, bins: Ints) -> Floats:
     """A row an exchange."""
     nats = np.empty((len(kind), TimingTables.HYPOTHESES))
     classes = int(variation.max(initial=0)) + 1

@@ -14,10 +14,10 @@ The tables are made by `python -m benchmarks.one_ended_learning`; docs/methods/e
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from pkgutil import get_data
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -146,21 +146,21 @@ class TimingTables:
     END_BY_NATURE = slice(PERSON + 1, PERSON + 1 + END_NATURES)
     HYPOTHESES = END_BY_NATURE.stop
 
-    def __init__(self, content: Mapping[str, Any], side: GroupSide, crossings: Mapping[int, float] = CROSSINGS) -> None:
-        """Tables of one side from what the learning wrote; `crossings` as `CROSSINGS`."""
-        self._content, self._side, self._crossings = content, side, crossings
+    def __init__(self, content: Mapping[str, Any], side: GroupSide) -> None:
+        """Tables of one side from what the learning wrote."""
         self._learned = content["sides"][side.value]
         self._edges_s = np.asarray(content["excess_edges_s"], np.float64)
-        self._made: dict[tuple[int, int], tuple[Floats, npt.NDArray[np.bool_]]] = {}
+        self._made: dict[tuple[int, int], _Rows] = {}
+        self._crossed: dict[tuple[str, int], _Rows] = {}
         self.variation_edges_s = np.asarray(content["variation_edges_s"], np.float64)
         self.nature_nats: Floats = np.log(self._learned["natures"])
         self.end_nature_nats: Floats = np.log(self._learned["end_natures"])
         self.shift_nats: Floats = _shift_nats(self._learned)
 
     @cached_property
-    def by_habit(self) -> Sequence[TimingTables]:
+    def by_habit(self) -> Sequence[TimingRows]:
         """The same where each first answer crosses legs by itself, and where all do as often as each of `CROSSINGS`."""
-        return self, *(TimingTables(self._content, self._side, {times: 1.0}) for times in CROSSINGS)
+        return self, *(_OfHabit(self, times) for times in CROSSINGS)
 
     def nats(self, kind: int, variation: int) -> Floats:
         """Log densities of a class (`CLASSES`, then the same as `OPENING`, then closes) and variation: a row a bin of
@@ -169,20 +169,24 @@ class TimingTables:
 
     def rows(self, kind: int, variation: int, bins: npt.NDArray[np.intp]) -> Floats:
         """Rows of `nats` of some bins; each bin is computed when it is first asked for."""
-        shape = len(_MIDDLES_S), self.HYPOTHESES
-        table, is_made = self._made.setdefault((kind, variation), (np.empty(shape), np.zeros(shape[0], np.bool_)))
-        asked = np.zeros(shape[0], np.bool_)
-        asked[bins] = True
-        (missing,) = np.nonzero(asked & ~is_made)
-        if len(missing):
-            of_kind = self._of_closes(variation, missing) if kind >= CLOSE else None
-            table[missing] = self._hypotheses(kind, variation, missing) if of_kind is None else of_kind
-            is_made[missing] = True
-        return table[bins]
+        made = self._made.setdefault((kind, variation), _Rows(self.HYPOTHESES))
+        return made.of(bins, lambda missing: self._nats(kind, variation, missing))
+
+    def crossing(self, kind: int, variation: int, bins: npt.NDArray[np.intp], crossings: Mapping[int, float]) -> Floats:
+        """Densities of some bins behind each hidden leg (`HIDDEN`), which is crossed so many times with these shares: a
+        row a hypothesis."""
+        name, excess_s = CLASSES[kind % OPENING], _MIDDLES_S[bins]
+        crossed: Floats = np.sum(
+            [share * self._by_leg(name, times, bins) for times, share in crossings.items()], axis=0
+        )
+        return (1 - UNASKED_SHARE) * crossed.T + UNASKED_SHARE * self._end(kind, variation).density(excess_s)
 
     def variation_class(self, variation_s: Floats) -> npt.NDArray[np.intp]:
         """The class of each variation; the last one, of all paths together, where nothing is known (NaN)."""
         return variation_class(self.variation_edges_s, variation_s)
+
+    def _nats(self, kind: int, variation: int, bins: npt.NDArray[np.intp]) -> Floats:
+        return self._of_closes(variation, bins) if kind >= CLOSE else self._hypotheses(kind, variation, bins)
 
     def _of_closes(self, variation: int, bins: npt.NDArray[np.intp]) -> Floats:
         related = np.exp(self.rows(_LIKE_CLOSES, variation, bins))
@@ -192,29 +196,80 @@ class TimingTables:
 
     def _hypotheses(self, kind: int, variation: int, bins: npt.NDArray[np.intp]) -> Floats:
         opening, name, excess_s = kind >= OPENING, CLASSES[kind % OPENING], _MIDDLES_S[bins]
-        end = _Histogram.of(self._edges_s, self._learned["end_opening" if opening else "end"][name][variation])
-        crossings = self._crossings if opening else {1: 1.0}
-        natures = [_Histogram.of(self._edges_s, table) for table in self._learned["hidden"][name]]
-        by_nature = [
-            np.sum(
-                [
-                    share * hidden.moved(times * HIDDEN_S / _WITHIN, times * HIDDEN_S * _WITHIN, excess_s)
-                    for times, share in crossings.items()
-                ],
-                axis=0,
-            )
-            for hidden in natures
-        ]
-        above: Floats = np.stack(by_nature, axis=1).reshape(len(HIDDEN_S) * NATURES, -1)
-        above = (1 - UNASKED_SHARE) * above + UNASKED_SHARE * end.density(excess_s)
+        end = self._end(kind, variation)
         late = end.moved(LATE_LEAST_S, _LATE_MOST_S, excess_s)
         late_or_person = np.concatenate([late, _log_uniform(*_PERSON_S, excess_s)[None]])
         mixed = (1 - PROMPT_SHARE) * late_or_person + PROMPT_SHARE * end.density(excess_s)
         tables = self._learned["end_by_nature"][name][END_NATURES * opening :][:END_NATURES]
         end_by_nature = np.stack([_Histogram.of(self._edges_s, table).density(excess_s) for table in tables])
-        every = np.concatenate([above, mixed, end_by_nature])
-        nats: Floats = np.ascontiguousarray(np.log(every + _NEVER).T)
+        above = self.crossing(kind, variation, bins, CROSSINGS if opening else {1: 1.0})
+        return _log(np.concatenate([above, mixed, end_by_nature]))
+
+    def _end(self, kind: int, variation: int) -> _Histogram:
+        """The density end to end."""
+        of = self._learned["end_opening" if kind >= OPENING else "end"]
+        return _Histogram.of(self._edges_s, of[CLASSES[kind % OPENING]][variation])
+
+    def _by_leg(self, name: str, times: int, bins: npt.NDArray[np.intp]) -> Floats:
+        """Densities of what crosses each leg so many times, and nothing else: a row a bin, whatever the variation."""
+        made = self._crossed.setdefault((name, times), _Rows(len(HIDDEN_S) * NATURES))
+        return made.of(bins, lambda missing: self._moved(name, times, missing))
+
+    def _moved(self, name: str, times: int, bins: npt.NDArray[np.intp]) -> Floats:
+        natures = [_Histogram.of(self._edges_s, table) for table in self._learned["hidden"][name]]
+        least_s, most_s = times * HIDDEN_S / _WITHIN, times * HIDDEN_S * _WITHIN
+        by_nature = [hidden.moved(least_s, most_s, _MIDDLES_S[bins]) for hidden in natures]
+        return np.stack(by_nature, axis=1).reshape(len(HIDDEN_S) * NATURES, -1).T
+
+
+class _OfHabit:
+    """`TimingTables` of first answers that all cross a hidden leg so many times."""
+
+    def __init__(self, usual: TimingTables, times: int) -> None:
+        self._usual, self._times = usual, times
+        self._made: dict[tuple[int, int], _Rows] = {}
+
+    def rows(self, kind: int, variation: int, bins: npt.NDArray[np.intp]) -> Floats:
+        """As `TimingTables.rows`."""
+        made = self._made.setdefault((kind, variation), _Rows(TimingTables.HYPOTHESES))
+        return made.of(bins, lambda missing: self._nats(kind, variation, missing))
+
+    def _nats(self, kind: int, variation: int, bins: npt.NDArray[np.intp]) -> Floats:
+        nats = self._usual.rows(kind, variation, bins)
+        nats[:, TimingTables.HIDDEN] = _log(self._usual.crossing(kind, variation, bins, {self._times: 1.0}))
         return nats
+
+
+class TimingRows(Protocol):
+    """Log densities of one side by hypothesis."""
+
+    def rows(self, kind: int, variation: int, bins: npt.NDArray[np.intp]) -> Floats:
+        """As `TimingTables.rows`."""
+
+
+class _Rows:
+    """Rows of a table with a row a bin, each of which is computed when it is first asked for."""
+
+    def __init__(self, columns: int) -> None:
+        self._table = np.empty((len(_MIDDLES_S), columns))
+        self._is_made = np.zeros(len(_MIDDLES_S), np.bool_)
+
+    def of(self, bins: npt.NDArray[np.intp], compute: Callable[[npt.NDArray[np.intp]], Floats]) -> Floats:
+        """Those of some bins."""
+        asked = np.zeros(len(self._table), np.bool_)
+        asked[bins] = True
+        (missing,) = np.nonzero(asked & ~self._is_made)
+        if len(missing):
+            self._table[missing] = compute(missing)
+            self._is_made[missing] = True
+        rows: Floats = self._table[bins]
+        return rows
+
+
+def _log(densities: Floats) -> Floats:
+    """Log densities: a row a bin, where `densities` have a row a hypothesis."""
+    nats: Floats = np.ascontiguousarray(np.log(densities + _NEVER).T)
+    return nats
 
 
 class _Histogram(Struct, frozen=True):

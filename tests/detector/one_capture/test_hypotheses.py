@@ -18,11 +18,11 @@ from detector.one_capture.hypotheses.member_nats import Paths, member_nats
 from detector.one_capture.hypotheses.posteriors import Posterior, Seen, posterior
 from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import sum_nats
-from detector.one_capture.likelihoods.exchange_nats import exchange_nats
+from detector.one_capture.likelihoods.exchange_nats import Measured
 from detector.one_capture.likelihoods.legs import leg_estimates
 from detector.one_capture.likelihoods.priors import PRIORS, Priors
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats
-from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, timing_tables
+from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, excess_bin, timing_tables
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
 from detector.one_capture.side_judgement import SideJudgement
 from pepscope.captures.exchanges import ExchangeKind
@@ -191,21 +191,16 @@ def _of_equal_answers(kind: ExchangeKind, excess_s: float, times: int, members: 
     asked = [Asked(connection, 20.0 + 1e3 * excess_s, 20.0, kind) for connection in range(times * members)]
     timing, _ = timed(asked, [Trips(20.0)] * len(asked), [], [n % members for n in range(len(asked))], at_client=True)
     side = GroupSide.CLIENT if at_client else GroupSide.SERVER
-    nats = exchange_nats(
-        timing_tables(side), timing.member, timing.kind, np.zeros(len(asked), np.int64), timing.excess_s,
-        timing.weight, members,
-    )  # fmt: skip
+    none, bins = np.zeros(len(asked), np.int64), excess_bin(timing.excess_s)
+    tables = timing_tables(side)
+    nats = Measured(timing.member, timing.kind, none, bins, timing.weight, members).once().nats(tables)
     nothing = np.zeros(1)
     silent = ReferenceNats(unknown := np.zeros((members, 1 + len(HIDDEN_S))), np.full(members, np.nan))
     seen = Seen(end=nothing, split=nothing, holding=nothing, handshakes_answered=nothing, connects_first=nothing)
-    tables = timing_tables(side)
     paths = Paths(*(
         np.repeat(rows[:1], members, axis=0) for rows in (tables.nature_nats, tables.end_nature_nats, tables.shift_nats)
     ))  # fmt: skip
-    together = exchange_nats(
-        tables, np.zeros(len(asked), np.int64), timing.kind, np.zeros(len(asked), np.int64), timing.excess_s,
-        timing.weight, 1,
-    )  # fmt: skip
+    together = Measured(none, timing.kind, none, bins, timing.weight, 1).once().nats(tables)
     every = member_nats(nats, PROMPT_OR_LATE, paths)
     alike = member_nats(together, PROMPT_OR_LATE, paths.of(np.zeros(1, np.int64)))
     groups = Groups(every, alike, silent, np.zeros(members, np.int64), 1, PROMPT_OR_LATE)
