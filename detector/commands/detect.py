@@ -17,6 +17,7 @@ from detector.commands.detecting import (
     PACKETS,
     PACKETS_OF,
     Detection,
+    check_options,
     judge_captures,
 )
 from pepscope.command_line.live import given_or_captured, interface_options
@@ -203,35 +204,36 @@ def detect(
         "json": json_to, "jsonl": jsonl_to, "csv": csv_to, "parquet": parquet_to, "junit": junit_to,
         "sarif": sarif_to, "html": html_to,
     }  # fmt: skip
+    asked = Detection(
+        captures,
+        files,
+        clocks=clocks,
+        ack_delay_s=ack_delay,
+        same_transfers=same_transfers,
+        drift_limit_ppm=drift_limit,
+        least_probability=least_probability,
+        least_pairing_confidence=least_pairing,
+        taken_at=taken_at,
+        one_vantage=one_vantage,
+        networks=networks,
+        filter_expression=filter_expression,
+        memory_bytes=memory_bytes,
+        packets=packets,
+        packets_of=packets_of,
+        jobs=jobs,
+        connection=connection,
+        fail_on=fail_on,
+        quiet=quiet,
+    )
+    if interface is not None:
+        check_options(asked._replace(captures=(interface,)))  # before anything is captured
     captures = click.get_current_context().with_resource(
         given_or_captured(captures, "SENDER", interface, duration_s, capture_bytes, kept_as, filter_expression)
     )
     if any(is_archive(path) for path in captures):
         detect_archives(captures, _given_of_captures(), files, fail_on)
         return
-    judge_captures(
-        Detection(
-            captures,
-            files,
-            clocks=clocks,
-            ack_delay_s=ack_delay,
-            same_transfers=same_transfers,
-            drift_limit_ppm=drift_limit,
-            least_probability=least_probability,
-            least_pairing_confidence=least_pairing,
-            taken_at=taken_at,
-            one_vantage=one_vantage,
-            networks=networks,
-            filter_expression=filter_expression,
-            memory_bytes=memory_bytes,
-            packets=packets,
-            packets_of=packets_of,
-            jobs=jobs,
-            connection=connection,
-            fail_on=fail_on,
-            quiet=quiet,
-        )
-    )
+    judge_captures(asked._replace(captures=captures))
 
 
 def _given_of_captures() -> list[str]:

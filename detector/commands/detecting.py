@@ -79,7 +79,7 @@ def judge_captures(asked: Detection) -> None:
 
     Raises UsageError for options that do not fit together, CaptureError, FilterError, OSError.
     """
-    _check(asked)
+    check_options(asked)
     with Progress("detecting") as progress:
         result = _judged(asked, progress)
     freeze_imports()  # what judging imported
@@ -93,7 +93,8 @@ def judge_captures(asked: Detection) -> None:
         raise SystemExit(1)
 
 
-def _check(asked: Detection) -> None:
+def check_options(asked: Detection) -> None:
+    """Raise UsageError for options that do not fit together, or do nothing for so many captures."""
     captures = asked.captures
     if asked.connection is not None and asked.files.get("html") is None:
         raise UsageError("--connection chooses what the page shows: give --html, too.")
@@ -104,7 +105,7 @@ def _check(asked: Detection) -> None:
             f"detect takes the captures of one or two ends, got {len(captures)}: add --one-vantage if all were taken "
             f"at one{named}."
         )
-    if asked.one_vantage and len(captures) > 1:
+    if asked.one_vantage or len(captures) == 1:
         of_two_ends = {
             "--clocks": asked.clocks != CLOCKS,
             "--same-transfers": asked.same_transfers,
@@ -113,7 +114,8 @@ def _check(asked: Detection) -> None:
         }
         for name, is_given in of_two_ends.items():
             if is_given:
-                raise UsageError(f"{name} is for the captures of two ends, not for those of --one-vantage.")
+                given = "--one-vantage" if asked.one_vantage else "one capture"
+                raise UsageError(f"{name} is for the captures of two ends, got {given}.")
 
 
 def _judged(asked: Detection, progress: Progress) -> DetectionResult:

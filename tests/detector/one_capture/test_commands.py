@@ -127,6 +127,23 @@ def test_two_ends_have_no_table_of_networks(tmp_path: Path) -> None:
     assert "one vantage point" in refused("--networks", str(tmp_path / "networks.csv"), SPLIT, WHOLE)
 
 
+@pytest.mark.parametrize(
+    "option", [("--clocks", "offset"), ("--same-transfers",), ("--drift-limit", "100"), ("--least-pairing", "0.5")]
+)
+def test_one_vantage_point_has_no_options_of_two_ends(option: tuple[str, ...]) -> None:
+    """An interface is refused before anything is captured: this one does not even exist."""
+    sentence = f"{option[0]} is for the captures of two ends, got "
+    for captures in ((OTHER,), ("-i", "nowhere0")):
+        assert refused(*captures, *option) == f"{sentence}one capture."
+    for vantage in ((OTHER,), (OTHER, WHOLE)):
+        assert refused("--one-vantage", *vantage, *option) == f"{sentence}--one-vantage."
+
+
+def test_delayed_acknowledgements_are_looked_for_in_one_capture() -> None:
+    pairs = json.loads(run(OTHER, "--ack-delay", "1s", "--json").stdout)["pairs"]
+    assert "delayed_ack" in {piece["method"] for pair in pairs for piece in pair["evidence"]}
+
+
 @pytest.mark.parametrize("option", [("--one-vantage",), ("--taken-at", "server"), ("--networks", "networks.csv")])
 def test_archives_say_themselves_where_they_were_taken(option: tuple[str, ...], tmp_path: Path) -> None:
     archive = tmp_path / "run.zip"
