@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from pepscope.captures.provenance import Tool
 from pepscope.results.encoding import detections as encode
 from pepscope.results.encoding import pairs as pair_documents
 from pepscope.results.encoding.output import write_json, write_json_lines
@@ -112,6 +113,15 @@ def test_a_path_that_is_no_unicode_leaves_the_text_unicode(write: Any, tmp_path:
     write(result, stream)
     stream.seek(0)
     assert stream.read() == text
+
+
+@pytest.mark.parametrize("write", [write_json, write_json_lines])
+def test_an_option_that_is_no_unicode_leaves_the_text_unicode(write: Any, tmp_path: Path) -> None:
+    path, name = tmp_path / "verdicts", os.fsdecode(b"\xff.csv")
+    write(replace(many(2), tool=Tool("1", {"networks": name, "filter": None})), path)
+    text = path.read_text(encoding="utf-8")
+    document = json.loads(text if write is write_json else text.splitlines()[0])
+    assert document["tool"]["options"]["networks"] == name
 
 
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 200])

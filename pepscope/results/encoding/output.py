@@ -57,8 +57,11 @@ def _write(chunks: Iterable[Octets], destination: str | Path | TextIO) -> None:
 
 
 def _valid(result: DetectionResult, chunks: Iterable[Octets]) -> Iterable[Octets]:
-    """JSON as valid UTF-8: surrogates, which paths alone may hold, as the escapes of RFC 8259, section 8.2."""
-    if not any(_STANDS_FOR_A_BYTE.search(capture.path) for capture in result.captures):
+    """JSON as valid UTF-8: surrogates, which paths of captures and in options alone may hold, as the escapes of RFC
+    8259, section 8.2."""
+    options = () if result.tool is None else result.tool.options.values()
+    given = [*(capture.path for capture in result.captures), *(each for each in options if isinstance(each, str))]
+    if not any(map(_STANDS_FOR_A_BYTE.search, given)):
         return chunks
     return (
         _SURROGATE.sub(lambda found: b"\\u%04x" % ord(found[0].decode("utf-8", "surrogatepass")), each)
