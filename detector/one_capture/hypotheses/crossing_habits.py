@@ -38,7 +38,7 @@ class Legs(Struct, frozen=True):
     behind_tls: Floats
 
     def or_else(self, legs: Floats, behind_tls: Floats) -> Legs:
-        """Those of members of which some have any habit, as which `legs` and `behind_tls` are."""
+        """The same of members of which some have a habit of their own: `legs` and `behind_tls` are those of any one."""
         own = [
             np.logaddexp(np.log(1 - _OWN_HABIT) + common, np.log(_OWN_HABIT) + any_one)
             for common, any_one in ((self.all, legs), (self.behind_tls, behind_tls))

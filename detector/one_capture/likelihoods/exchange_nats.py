@@ -54,6 +54,7 @@ class ExchangeNats(Struct, frozen=True):
     def and_of(self, other: ExchangeNats) -> ExchangeNats:
         """With those of other exchanges of the same members."""
         pairs = [(getattr(self, name), getattr(other, name)) for name in ExchangeNats.__struct_fields__]
+        # First answers are of one sort or two, and of the others `_no_sums` are large rows of nothing to add.
         return ExchangeNats(*(own if more.strides[0] == 0 else own + more for own, more in pairs))
 
     def of(self, members: Ints) -> ExchangeNats:

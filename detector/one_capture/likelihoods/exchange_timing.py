@@ -38,8 +38,8 @@ _SHORTEST_DELAY_S = 0.036
 #: wakes up, a SYN that waits): it no longer says how near the near end is.
 _HELD_UP_S = 0.01
 
-#: A question leaves as its connection opens within this time of the handshake's end (s): a split point that connects by
-#: then has not done so yet.
+#: A question leaves as its connection opens within this time of the handshake's end (s): where a split point connects
+#: once its client has, nearly all of the far handshake is still to come.
 _AT_ONCE_S = 0.002
 
 #: Share and number of connections that two clocks timed from which the times of none tell anything.
