@@ -179,7 +179,8 @@ impl Connection {
             Repeat::No => false,
             Repeat::Yes => true,
             Repeat::ByTime => {
-                let round_trip_ns = self.syn_ack_ns.zip(self.handshake_ack_ns).map(|(far, near)| far + near);
+                let parts = self.syn_ack_ns.zip(self.handshake_ack_ns);
+                let round_trip_ns = parts.map(|(far, near)| far.saturating_add(near));
                 self.sides[side].recent.repeats_by_time(segment, round_trip_ns)
             }
         };

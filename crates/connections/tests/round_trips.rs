@@ -78,6 +78,17 @@ fn bytes_that_were_not_captured_give_no_sample() {
 }
 
 #[test]
+fn a_segment_that_came_late_gives_no_sample_to_the_one_before() {
+    let taken = samples(&[
+        up(30_000, ACK, 0, 0, 100),
+        up(30_000, ACK, 200, 0, 100),
+        up(45_000, ACK, 100, 0, 100),
+        down(60_000, ACK, 0, 200, 0),
+    ]);
+    assert_eq!(taken, [0, 0, 0, 0]);
+}
+
+#[test]
 fn a_fin_behind_data_and_a_part_of_the_next_segment_are_acknowledged_with_it() {
     let taken = samples(&[
         up(30_000, ACK, 0, 0, 100),

@@ -108,6 +108,23 @@ fn a_handshake_that_was_captured_twice_is_timed() {
 }
 
 #[test]
+fn times_as_far_apart_as_64_bits_allow_are_read() {
+    let [syn, syn_ack, ack]: [Segment<'_>; 3] = NUMBERS.handshake().try_into().unwrap();
+    let request = up(0, ACK, 0, 0, 10);
+    let segments = [
+        Segment { time_ns: i64::MIN + 1, ..syn },
+        Segment { time_ns: i64::MAX - 9, ..syn_ack },
+        Segment { time_ns: i64::MAX - 2, ..ack },
+        Segment { time_ns: i64::MAX - 1, ip_id: 0, ..request },
+        Segment { time_ns: i64::MAX, ip_id: 0, ..request },
+    ];
+    let connections = analyse(&segments);
+    let Some(summary) = connections.summary(0) else { unreachable!() };
+    assert_eq!((summary.handshake_syn_ack_ns, summary.handshake_ack_ns), (Some(i64::MAX), Some(7)));
+    assert_eq!(summary.up.duplicate_packets, 1);
+}
+
+#[test]
 fn timestamps_identify_the_answered_syn() {
     let segments = [
         timestamps(up(0, SYN, -1, 0, 0), 100, 0),

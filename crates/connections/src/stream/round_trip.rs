@@ -2,12 +2,12 @@
 //! acknowledgement return.
 //!
 //! An acknowledgement that advances gives one sample: of the last segment that it covers. It gives none where that
-//! segment was not captured, so that it covers bytes behind the last one that was: the sample would come out too long.
-//! It gives none either (Karn) where a segment among the newly covered ones was sent more than once or had to wait for
-//! bytes that came late, since the acknowledgement may then answer another copy. With timestamps (RFC 7323) such a
-//! sample survives only if TSecr echoes the first copy of that last segment and no later one. An echo of a later copy
-//! is never used: a receiver that delays its acknowledgements echoes the retransmission although it answers the first
-//! copy, and the sample would come out too short.
+//! segment was not captured, or late, so that it covers bytes behind the last one in its place: the sample would come
+//! out too long. It gives none either (Karn) where a segment among the newly covered ones was sent more than once or
+//! had to wait for bytes that came late, since the acknowledgement may then answer another copy. With timestamps
+//! (RFC 7323) such a sample survives only if TSecr echoes the first copy of that last segment and no later one. An echo
+//! of a later copy is never used: a receiver that delays its acknowledgements echoes the retransmission although it
+//! answers the first copy, and the sample would come out too short.
 
 use crate::stream::queue::Queue;
 
@@ -99,7 +99,7 @@ impl Outstanding {
     }
 
     /// Whether bytes behind `end`, where the last segment that is acknowledged ends, are acknowledged as well and were
-    /// not captured. One byte is the FIN.
+    /// not captured, or late. One byte is the FIN.
     #[cold]
     fn lacks_bytes(&self, end: i64, acknowledged: i64) -> bool {
         match self.segments.as_slice().first() {
