@@ -128,6 +128,7 @@ fn headers_of_rare_links_are_checked() {
     assert_eq!(with(226, 1, 10), Some(Reject::NotIp), "the same of Solaris");
     assert_eq!(with(119, 0, 0x45), Some(Reject::NotIp), "a code of no wireless card");
     assert_eq!(with(163, 7, 7), Some(Reject::Malformed), "an AVS header below its length");
+    assert_eq!(with(163, 3, 2), None, "the second version of AVS");
     assert_eq!(with(192, 2, 7), Some(Reject::Malformed), "a PPI header below its length");
     assert_eq!(with(192, 4, 147), Some(Reject::NotIp), "a user's own link type in PPI");
     // In one another without an end.

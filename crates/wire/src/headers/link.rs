@@ -141,10 +141,15 @@ fn ethernet<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<(Layer, 
     }
 }
 
+/// An address family in the byte order of the host that captured, or of the network: all are less than 256.
+fn address_family(view: View<'_>) -> Result<u32, Reject> {
+    let little = view.u32_le(0)?;
+    Ok(if little <= 0xff { little } else { little.swap_bytes() })
+}
+
 /// Families are numbered by the capturing system: 2 is IPv4 everywhere, IPv6 has five numbers.
 fn loopback<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<(Layer, View<'a>), Reject> {
-    let little = view.u32_le(0)?;
-    match if little <= 0xff { little } else { little.swap_bytes() } {
+    match address_family(view)? {
         2 | 10 | 23 | 24 | 28 | 30 => Ok((Layer::Ip, trace.step_over(HeaderKind::Loopback, view, 4)?)),
         _ => Err(Reject::NotIp),
     }

@@ -4,7 +4,7 @@
 use crate::error::Reject;
 use crate::headers::header::{HeaderKind, HeaderTrace};
 use crate::headers::layer::Layer;
-use crate::headers::link::LinkType;
+use crate::headers::link::{address_family, LinkType};
 use crate::headers::view::View;
 
 /// A packet that a netfilter rule logged: attributes, of which one holds the packet from its IP header on
@@ -84,8 +84,7 @@ pub(super) fn pflog<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<
 /// captured, the index of its security association, flags.
 pub(super) fn enc<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<(Layer, View<'a>), Reject> {
     const HEADER_BYTES: usize = 12;
-    let little = view.u32_le(0)?;
-    if !is_internet(if little <= 0xff { little } else { little.swap_bytes() }) {
+    if !is_internet(address_family(view)?) {
         return Err(Reject::NotIp);
     }
     Ok((Layer::Ip, step_over_fields(view, HEADER_BYTES, 4, trace)?))
@@ -108,12 +107,12 @@ pub(super) fn ipnet<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<
 /// write under either number. Both begin with a code and their length; of AVS in the order of the network, of Prism in
 /// that of the host that captured.
 pub(super) fn prism<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<(Layer, View<'a>), Reject> {
-    const AVS: u32 = 0x8021_1001;
+    /// Of both versions.
+    const AVS: [u32; 2] = [0x8021_1001, 0x8021_1002];
     const PRISM: [u32; 2] = [0x41, 0x44];
     let (code, length) = (view.u32_be(0)?, view.u32_be(4)?);
     let length = match code {
-        AVS => length,
-        code if PRISM.contains(&code) => length,
+        code if AVS.contains(&code) || PRISM.contains(&code) => length,
         code if PRISM.contains(&code.swap_bytes()) => length.swap_bytes(),
         _ => return Err(Reject::NotIp),
     };
