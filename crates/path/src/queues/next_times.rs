@@ -198,10 +198,12 @@ mod tests {
         #[test]
         fn it_agrees_with_looking_at_all(
             changes in prop::collection::vec((0usize..40, prop_oneof![9 => 0u64..20, 1 => Just(NEVER)]), 1..100),
-            apart in prop_oneof![Just(1), Just(50)], // more elements than leaves
+            apart in prop_oneof![Just(1), Just(50)], // growing beyond the leaves
+            room in prop_oneof![2 => Just(1), 1 => Just(5_000)], // for neighbours that share a leaf
             unit_ns in prop_oneof![Just(1), Just(500_000_000_000_000u64)], // up to 115 days
         ) {
             let mut times = NextTimes::default();
+            times.reserve(room);
             let mut all = Vec::new();
             for (element, time) in changes {
                 let (element, time) = (element * apart, time.saturating_mul(unit_ns));
