@@ -18,6 +18,7 @@ from reports.detection.ranking import (
     count_by_verdict,
     groups_by_attention,
     hosts_by_attention,
+    judged_alone,
     verdict_probability,
 )
 from reports.packets import packet_lines
@@ -90,7 +91,7 @@ def _document(result: DetectionResult, width: int, most: int) -> Iterator[str]:
     for place, index in enumerate(order[:most]):
         if place:
             yield ""
-        yield from _connection(result.pairs[index], width)
+        yield from _connection(result.pairs[index], width, one_vantage=judged_alone(result))
     if len(order) > most:
         yield ""
         yield from _wrap(
@@ -167,7 +168,7 @@ def _grounds(group: GroupResult, width: int) -> Iterator[str]:
         yield from _wrap(f"and {format_count(len(hosts) - MAX_HOSTS)} more hosts", width, "  ")
 
 
-def _connection(pair: PairResult, width: int) -> Iterator[str]:
+def _connection(pair: PairResult, width: int, *, one_vantage: bool) -> Iterator[str]:
     first = pair.vantages[0]
     title = f"{first.client} -> {first.server}"
     yield from _wrap(title, width)
@@ -178,7 +179,7 @@ def _connection(pair: PairResult, width: int) -> Iterator[str]:
             found = locator(vantage.capture, vantage.display_filter)
             yield f"  {printable(found.tshark or found.display_filter)}"
     yield ""
-    share = verdict_probability(pair)
+    share = class_probability(pair) if one_vantage else verdict_probability(pair)
     certainty = "" if share is None else f" Probability: {format_percent(share)}."
     yield from _wrap(f"Verdict: {VERDICT_NAMES[pair.verdict]}. {verdict_sentence(pair)}{certainty}", width)
     yield from _wrap(pair.reason, width)

@@ -159,11 +159,12 @@ def test_a_browser_draws_the_figures_without_a_complaint(
     assert visit.complaints == []
 
 
-def test_connections_have_one_probability_on_the_page_and_in_the_table(browser: Browser, tmp_path: Path) -> None:
+def test_connections_have_one_probability_on_page_in_table_and_in_prose(browser: Browser, tmp_path: Path) -> None:
     shares = {Verdict.REGULAR: 0.04, Verdict.SPLIT_TCP: 0.69, Verdict.TCP_PROXY: 0.27}
     pair = replace(make_pair(Verdict.SPLIT_TCP, captures=("mobile.pcap",)), probability=shares)
     result = replace(vantage_result(make_vantage_group(Verdict.SPLIT_TCP, 0)), pairs=(pair,))
     assert written(result).splitlines()[-4].split()[-4:] == ["96", "%", "2.5", "MB"]
+    assert "Probability: 96 %." in explain(result, width=1000)
     write_page(result, tmp_path / "page.html")
     page = Visit(browser, tmp_path / "page.html").page
     page.locator("#connections tbody tr").wait_for()
