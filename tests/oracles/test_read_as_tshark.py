@@ -37,6 +37,29 @@ def test_a_difference_is_found(monkeypatch: pytest.MonkeyPatch, field: str, kind
     assert "frame 20" in found[0].detail
 
 
+@pytest.mark.parametrize(
+    ("frame", "fields", "kind"),
+    [
+        (7, {"round_trip_ns": 1}, "round trip"),
+        (7, {"round_trip_ns": None}, "round trip"),
+        (3, {"handshake_ns": 5}, "handshake"),
+        (1, {"options": (9, 9, False)}, "options of a SYN"),
+        (20, {"sequence": 5}, "numbers"),
+        (20, {"acknowledgement": 5}, "numbers"),
+        (20, {"is_old": True}, "sent again"),
+        (20, {"stream": "another"}, "streams put together"),
+    ],
+)
+def test_a_difference_in_what_is_derived_is_found(
+    monkeypatch: pytest.MonkeyPatch, frame: int, fields: dict[str, object], kind: str
+) -> None:
+    path = str(CORPUS / "reg_dl_short10k.mob.pcap.gz")
+    theirs = packets_of_tshark(path)
+    theirs[frame] = theirs[frame]._replace(**fields)  # type: ignore[arg-type]
+    monkeypatch.setattr(read_as_tshark, "packets_of_tshark", lambda _: theirs)
+    assert [row.kind for row in differences(path) if row.kind not in CHOICES] == [kind]
+
+
 def test_packets_that_one_reader_lacks_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(CORPUS / "reg_dl_short10k.mob.pcap.gz")
     theirs = packets_of_tshark(path)
