@@ -53,7 +53,7 @@ def _write(chunks: Iterable[Octets], destination: str | Path | TextIO) -> None:
             stream.writelines(chunks)
         return
     for chunk in chunks:
-        destination.write(str(chunk, "utf-8"))
+        destination.write(str(chunk, "utf-8", "surrogatepass"))
 
 
 def _valid(result: DetectionResult, chunks: Iterable[Octets]) -> Iterable[Octets]:
