@@ -70,6 +70,23 @@ class Packet(NamedTuple):
     is_old: bool
 
 
+class Columns(NamedTuple):
+    """What is read of the packets of one connection, a list each."""
+
+    way: list[int]
+    time_ns: list[int]
+    flags: list[int]
+    payload: list[int]
+    ip_id: list[int]
+    ttl: list[int]
+    tsval: list[int]
+    tsecr: list[int]
+    window: list[int]
+    marks: list[int]
+    sent: list[int]
+    acked: list[int]
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """One difference of one capture."""
@@ -175,13 +192,11 @@ def _connection_differences(
     for packet, left, right in zip(sack.packet.tolist(), sack.left.tolist(), sack.right.tolist(), strict=True):
         base = rows[packet].acknowledgement - int(ours.acknowledgement_offset[packet])
         blocks[packet].append(((base + left) % _WRAP, (base + right) % _WRAP))
-    columns = [
-        column.tolist()
-        for column in (
-            ours.direction, ours.time_ns, ours.flags, ours.payload_bytes, ours.ip_id, ours.ttl, ours.tsval, ours.tsecr,
-            ours.window_bytes, ours.marks, ours.sequence_offset, ours.acknowledgement_offset,
-        )
-    ]  # fmt: skip
+    read = (
+        ours.direction, ours.time_ns, ours.flags, ours.payload_bytes, ours.ip_id, ours.ttl, ours.tsval, ours.tsecr,
+        ours.window_bytes, ours.marks, ours.sequence_offset, ours.acknowledgement_offset,
+    )  # fmt: skip
+    columns = Columns(*(column.tolist() for column in read))
     bases: tuple[set[int], set[int]] = (set(), set())
     opened: set[int] = set()
     for index, (way, time_ns, flags, payload, ip_id, ttl, tsval, tsecr, window, marks, sent, acked) in enumerate(
@@ -221,10 +236,11 @@ def _connection_differences(
 
 
 def _round_trip_differences(
-    columns: list[list[int]], round_trips: list[int], frames: list[int], rows: list[Packet]
+    columns: Columns, round_trips: list[int], frames: list[int], rows: list[Packet]
 ) -> Iterator[Difference]:
     """Of each acknowledgement that either times."""
-    way, flags, payload, marks, sent, acked = (columns[place] for place in (0, 2, 3, 9, 10, 11))
+    way, flags, payload, marks = columns.way, columns.flags, columns.payload, columns.marks
+    sent, acked = columns.sent, columns.acked
     again = Mark.RETRANSMISSION | Mark.REORDERED | Mark.DUPLICATE | Mark.KEEP_ALIVE | Mark.ZERO_WINDOW_PROBE
     stream: tuple[set[int], set[int]] = (set(), set())
     control: tuple[set[int], set[int]] = ({0}, {0})
@@ -254,16 +270,14 @@ def _round_trip_differences(
             latest[other], is_clean[other] = acked[index], True
 
 
-def _handshake_differences(
-    connection: Connection, columns: list[list[int]], rows: list[Packet]
-) -> Iterator[Difference]:
+def _handshake_differences(connection: Connection, columns: Columns, rows: list[Packet]) -> Iterator[Difference]:
     parts = (connection.handshake_syn_ack_ns, connection.handshake_ack_ns)
     ours = None if None in parts else sum(part or 0 for part in parts)
     theirs = next((row.handshake_ns for row in rows if row.handshake_ns is not None), None)
     if ours == theirs:
         return
     both = TcpFlag.SYN | TcpFlag.ACK
-    syns = Counter((way, flags & both) for way, flags in zip(columns[0], columns[2], strict=True) if flags & 2)
+    syns = Counter((way, flags & both) for way, flags in zip(columns.way, columns.flags, strict=True) if flags & 2)
     if not any(flags == both for _, flags in syns):
         kind = "handshake without SYN-ACK"
     elif max(syns.values()) > 1:

@@ -14,7 +14,7 @@ def distinct(numbers: npt.NDArray[np.integer]) -> list[int]:
     return sorted(set(numbers.tolist()))
 
 
-def numbered(codes: npt.NDArray[np.integer]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def renumbered(codes: npt.NDArray[np.integer]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The codes that occur, ascending, and of each of `codes` its place among these; codes are natural numbers below a
     few thousand."""
     occur = np.bincount(codes) > 0

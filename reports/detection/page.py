@@ -20,11 +20,10 @@ from reports.detection.group_section import groups_section
 from reports.detection.ranking import (
     KINDS_IN_ORDER,
     by_attention,
-    class_probability,
     count_by_verdict,
     groups_by_attention,
     judged_alone,
-    verdict_probability,
+    stated_probability,
 )
 from reports.document import (
     CONTENT_POLICY,
@@ -285,7 +284,7 @@ def connection_section(
     probability of a split from `one_vantage` is that of a split of either kind.
     """
     first = pair.vantages[0]
-    share = class_probability(pair) if one_vantage else verdict_probability(pair)
+    share = stated_probability(pair, one_vantage=one_vantage)
     probability = "" if share is None else f'<span class="share">{format_percent(share)}</span>'
     # The page's headline already shows it if there is only one connection.
     meaning = "" if alone else f'<p class="verdict">{with_tooltips(verdict_sentence(pair))}</p>'

@@ -19,6 +19,7 @@ from reports.detection.ranking import (
     groups_by_attention,
     hosts_by_attention,
     judged_alone,
+    stated_probability,
     verdict_probability,
 )
 from reports.packets import packet_lines
@@ -179,7 +180,7 @@ def _connection(pair: PairResult, width: int, *, one_vantage: bool) -> Iterator[
             found = locator(vantage.capture, vantage.display_filter)
             yield f"  {printable(found.tshark or found.display_filter)}"
     yield ""
-    share = class_probability(pair) if one_vantage else verdict_probability(pair)
+    share = stated_probability(pair, one_vantage=one_vantage)
     certainty = "" if share is None else f" Probability: {format_percent(share)}."
     yield from _wrap(f"Verdict: {VERDICT_NAMES[pair.verdict]}. {verdict_sentence(pair)}{certainty}", width)
     yield from _wrap(pair.reason, width)

@@ -81,6 +81,11 @@ def verdict_probability(judged: Judged) -> float | None:
     return None if judged.verdict is Verdict.INCONCLUSIVE else float(judged.probability.get(judged.verdict, 0.0))
 
 
+def stated_probability(judged: Judged, *, one_vantage: bool) -> float | None:
+    """The probability that reports give: of the class where one vantage point was captured, else of the verdict."""
+    return class_probability(judged) if one_vantage else verdict_probability(judged)
+
+
 def class_probability(judged: Judged) -> float | None:
     """Probability of the verdict's class, end to end or split in any way; none where the verdict is inconclusive.
 

@@ -12,10 +12,9 @@ from reports.detection.group_table import group_lines
 from reports.detection.ranking import (
     ListedConnection,
     by_attention,
-    class_probability,
     count_by_verdict,
     judged_alone,
-    verdict_probability,
+    stated_probability,
 )
 from reports.detection.vantage_table import vantage_lines
 from reports.quantities import format_bytes, format_count, format_percent
@@ -79,7 +78,7 @@ def _lines(result: DetectionResult, colour: bool, width: int, max_connections: i
     yield paint(heading, FAINT, colour)
     for index in shown:
         connection = ListedConnection.of(table, index)
-        share = class_probability(connection) if alone else verdict_probability(connection)
+        share = stated_probability(connection, one_vantage=alone)
         yield _connection_line(connection, share, colour, endpoint_width)
         if detailed:
             yield from _reason_lines(result.pairs[index], colour, width)

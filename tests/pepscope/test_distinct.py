@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pepscope.results.distinct import are_among, distinct, numbered
+from pepscope.results.distinct import are_among, distinct, renumbered
 
 NUMBERS = st.lists(st.integers(-(2**62), 2**62) | st.integers(-3, 3))
 
@@ -40,7 +40,7 @@ def test_those_among_others_are_those_of_numpy(numbers: list[int], others: list[
 def test_codes_are_numbered_as_numpy_does(numbers: list[int]) -> None:
     codes = np.array(numbers, np.uint32)
     wanted = np.unique(codes, return_inverse=True)
-    assert [each.tolist() for each in numbered(codes)] == [each.tolist() for each in wanted]
+    assert [each.tolist() for each in renumbered(codes)] == [each.tolist() for each in wanted]
 
 
 def test_masked_arrays_are_not_imported() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from pepscope.captures.tables.texts import SlicedTexts, gathered
-from pepscope.results.distinct import distinct, numbered
+from pepscope.results.distinct import distinct, renumbered
 from pepscope.results.evidence.columns import EvidenceColumns, Form, Int64Array, columns_of, listed_figures
 from pepscope.results.evidence.growing import BytesColumn, Coded
 from pepscope.results.evidence.packing import Kept, KeptColumn, packed, unpacked
@@ -269,7 +269,7 @@ class EvidenceTable:
         counts = ends - begin
         number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         at = np.repeat(begin, counts) + number
-        codes, form = numbered(np.asarray(self._form)[at])
+        codes, form = renumbered(np.asarray(self._form)[at])
         forms = [self._forms[code] for code in codes.tolist()]
         strength = np.asarray(self._strength)[at]
         return Pieces(forms, np.repeat(np.arange(len(rows)), counts), number, form, strength)
