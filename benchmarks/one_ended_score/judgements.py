@@ -31,6 +31,7 @@ class Judgement:
     connections: int
     hosts: int
     reason: str
+    has_reference: bool = False  # the capture holds what no TCP split shortens, to one of its hosts
 
     @property
     def says_split(self) -> bool:
@@ -141,6 +142,7 @@ def _judgement(truth: GroupTruth, group: GroupResult) -> Judgement:
         len(group.pairs),
         len(group.hosts),
         group.reason,
+        any(evidence.method == "reference" for evidence in group.evidence),
     )
 
 

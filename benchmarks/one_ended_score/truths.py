@@ -10,6 +10,8 @@ from typing import Any
 
 #: A stretch is named by whom it leads to: a capture at the client judges the stretch towards the server.
 _SIDE_OF_STRETCH = {"server": "client", "client": "server"}
+#: A host is distant where its hidden leg's round trip is as long.
+DISTANT_S = 0.04
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class GroupTruth:
     exchanges: int | None
     mechanism: str | None
     cut: bool  # whether the capture lacks the beginning
+    distant_hosts: int = 0  # how many of its hosts stand behind hidden legs of DISTANT_S and more, in the network
 
     @property
     def answers_itself(self) -> bool:
@@ -59,7 +62,8 @@ def read_truths(folder: Path) -> dict[str, list[GroupTruth]]:
         if not capture["groups"]:  # it holds pings alone
             continue
         groups = [_group(folder.name, document, capture, group) for group in capture["groups"]]
-        truths[capture["file"]] = sorted(_with_whole(groups), key=lambda group: group.host is not None)
+        told = _with_distant_hosts(list(_with_whole(groups)))
+        truths[capture["file"]] = sorted(told, key=lambda group: group.host is not None)
     return truths
 
 
@@ -92,6 +96,20 @@ def _with_whole(groups: list[GroupTruth]) -> Iterator[GroupTruth]:
         yield replace(group, whole=group.whole and (alike or group.host is not None))
     for key in sorted(keys - told):
         yield _joined([group for group in groups if (group.side, group.prefix, group.port) == key])
+
+
+def _with_distant_hosts(groups: list[GroupTruth]) -> Iterator[GroupTruth]:
+    for group in groups:
+        distant = [
+            each
+            for each in groups
+            if _same_rule(each, group)
+            and each.host is not None
+            and each.is_split_in_network
+            and each.hidden_s is not None
+            and each.hidden_s[1] >= DISTANT_S
+        ]
+        yield replace(group, distant_hosts=len(distant)) if group.host is None else group
 
 
 def _same_rule(one: GroupTruth, other: GroupTruth) -> bool:

@@ -64,6 +64,32 @@ def test_a_group_with_hosts_of_two_kinds_is_not_whole(tmp_path):
     assert [each.whole for each in written(tmp_path, "client", hosts)] == [False, True, True]
 
 
+def test_distant_hosts_are_those_behind_long_hidden_legs_of_the_network(tmp_path):
+    split = {"class": "split"}
+    hosts = [
+        group(host="192.0.2.1", **split, where="network", hidden_round_trip_s=0.04),
+        group(host="192.0.2.2", **split, where="network", hidden_round_trip_s=0.039),
+        group(host="192.0.2.3", **split, where="server", hidden_round_trip_s=0.09),
+        group(host="192.0.2.4", **split, where="network", hidden_round_trip_s=0.2),
+        group(host="192.0.2.5"),
+        group(host="192.0.2.6", **split, where="network", hidden_round_trip_s=0.1, port=80),
+    ]
+    told = written(tmp_path, "client", hosts)
+    assert [(each.port, each.distant_hosts) for each in told if each.host is None] == [(80, 1), (443, 2)]
+
+
+def test_splits_with_three_distant_hosts_or_a_reference_are_counted_apart():
+    distant = replace(SPLIT, side="client", distant_hosts=3)
+    judgements = [
+        judged(distant, Verdict.SPLIT_TCP, SplitPlace.NETWORK),
+        replace(judged(distant, Verdict.INCONCLUSIVE), has_reference=True),
+        replace(judged(replace(distant, distant_hosts=2), Verdict.INCONCLUSIVE), has_reference=True),
+        judged(replace(distant, cache=True), Verdict.INCONCLUSIVE),
+    ]
+    counts = tables.goals(judgements, by_host=False)[-1].split(" | ")[-2:]
+    assert [count.split(":")[0] for count in counts] == ["1 of 2", "0 of 2"]
+
+
 def test_a_capture_without_connections_is_not_judged(tmp_path):
     with pytest.raises(KeyError):
         written(tmp_path, "server", [])
