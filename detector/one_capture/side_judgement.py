@@ -59,14 +59,13 @@ class SideJudgement(Struct, frozen=True):
 
 def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) -> SideJudgement:
     """Weigh everything that the captures of a vantage point show of the far hosts on this side."""
-    at_client = side is GroupSide.CLIENT
-    judged = _judge(vantage, side, places(vantage.columns, at_client=at_client, table=table))
-    return _by_alike_ports(judged, vantage, table) if at_client else judged
+    judged = _judge(vantage, side, places(vantage.columns, at_client=side is GroupSide.CLIENT, table=table))
+    return _by_alike_ports(judged, vantage, table)
 
 
 def _by_alike_ports(judged: SideJudgement, vantage: VantageColumns, table: NetworkTable) -> SideJudgement:
     """The same, given what a network's ports show together where one of several is open."""
-    where, priors = judged.places, PRIORS[judged.side]
+    where, priors, at_client = judged.places, PRIORS[judged.side], judged.side is GroupSide.CLIENT
     answered = np.bincount(where.member_group[judged.timing.member], minlength=len(where.network)) > 0
     network = networks_of(where)
     weighed = open_networks(judged.groups.split, answered, network, (1 - LEAST_WHOLE[judged.side], LEAST_SPLIT))
@@ -74,7 +73,7 @@ def _by_alike_ports(judged: SideJudgement, vantage: VantageColumns, table: Netwo
         return judged
     of_weighed = np.flatnonzero(np.isin(network[where.group], weighed))
     part = selected(vantage, of_weighed, np.ones(len(vantage.references), np.bool_))
-    alike = _judge(part, judged.side, places(without_ports(part.columns), at_client=True, table=table), each=False)
+    alike = _judge(part, judged.side, places(without_ports(part.columns), at_client=at_client, table=table), each=False)
     together = np.full(int(network.max()) + 1, np.nan)
     together[weighed] = alike.groups.split
     return replace(judged, groups=with_alike_ports(judged.groups, answered, network, together, priors.split))

@@ -1,8 +1,8 @@
-"""What a network's other ports say of one at the client's side: middleboxes seldom split a single port.
+"""What a network's other ports say for a split of one: middleboxes seldom split a single port.
 
-Servers have one path on all ports, and so one near end, one hidden leg or one reason to be late. Ports that are alike,
+Hosts have one path on all ports, and so one near end, one hidden leg or one reason to be late. Ports that are alike,
 all split or all end to end, are therefore judged as one group whose members are hosts, so that what causes all to be
-late counts once. What each port shows by itself tells whether they are alike.
+late, or to close late, counts once. What each port shows by itself tells whether they are alike.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What other ports of a network say of one at the client's side."""
+"""What other ports of a network say for a split of one."""
 
 from __future__ import annotations
 
@@ -87,14 +87,22 @@ def test_networks_are_open_where_one_of_several_ports_that_answered_is() -> None
     assert open_networks(split, answered, network, (0.02, 0.985)).tolist() == [0]
 
 
-def test_a_port_that_is_nearly_sure_by_itself_is_decided_beside_the_others(tmp_path: Path) -> None:
-    """A relay behind a WLAN: one port alone stays open; the verdict in the whole capture is what is true."""
-    make_network(5101, tmp_path, 206)
-    capture = str(next(tmp_path.iterdir()) / "client.pcap.gz")
+@pytest.mark.parametrize(
+    ("seed", "number", "side", "capture", "port"),
+    [
+        pytest.param(5101, 206, GroupSide.CLIENT, "client", 443, id="a relay behind a WLAN"),
+        pytest.param(5971, 139, GroupSide.SERVER, "s2", 2525, id="mail of six exchanges behind LTE"),
+    ],
+)
+def test_a_port_that_stays_open_by_itself_is_decided_beside_the_others(
+    tmp_path: Path, seed: int, number: int, side: GroupSide, capture: str, port: int
+) -> None:
+    make_network(seed, tmp_path, number)
+    path = str(next(tmp_path.iterdir()) / f"{capture}.pcap.gz")
 
     def verdict(only: str | None = None) -> Verdict:
-        groups = [each for each in detect(capture, filter=only).groups if each.side is GroupSide.CLIENT]
-        return next(each.verdict for each in groups if each.port == 443)
+        groups = [each for each in detect(path, filter=only).groups if each.side is side]
+        return next(each.verdict for each in groups if each.port == port)
 
-    assert verdict("tcp port 443") is Verdict.INCONCLUSIVE
+    assert verdict(f"tcp port {port}") is Verdict.INCONCLUSIVE
     assert verdict() is Verdict.SPLIT_TCP
