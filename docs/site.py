@@ -20,15 +20,26 @@ LISTED = {
     "Models": ("models",),
     "Papers": ("papers",),
     "Validation": ("validation.md", "validation"),
-    "Decisions": ("decisions",),
 }
+#: The list of decisions by room: the navigation has its sections.
+DECISIONS = "decisions/index.md"
 
 
 def on_config(config: Any) -> Any:
     """Add the pages of whole folders to the navigation."""
     for title, places in LISTED.items():
         config.nav.append({title: [page for place in places for page in _pages(place)]})
+    config.nav.append({"Decisions": [DECISIONS, *_decisions_by_room()]})
     return config
+
+
+def _decisions_by_room() -> list[dict[str, list[str]]]:
+    """The notes below each heading of their list, by the heading without the folders in brackets."""
+    _, *sections = re.split(r"^## ", (DOCS / DECISIONS).read_text(encoding="utf-8"), flags=re.M)
+    return [
+        {section.partition("\n")[0].partition(" (")[0]: [f"decisions/{link[3]}" for link in _LINK.finditer(section)]}
+        for section in sections
+    ]
 
 
 def _pages(place: str) -> list[str]:

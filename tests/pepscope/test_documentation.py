@@ -92,6 +92,13 @@ def test_links_between_pages_lead_to_files() -> None:
     assert [f"{page}: {link}" for page, link in within if not (page.parent / link).exists()] == []
 
 
+def test_the_list_of_decisions_has_each_of_them_once() -> None:
+    notes = sorted(page.name for page in (DOCS / "decisions").glob("[0-9]*.md"))
+    assert len(notes) > 90
+    listed = re.findall(r"\[(\d{3})\]\((\1-[^)]+)\)", (DOCS / "decisions" / "index.md").read_text(encoding="utf-8"))
+    assert sorted(name for _, name in listed) == notes, "a line below its room in docs/decisions/index.md for each note"
+
+
 def test_paths_that_pages_name_exist() -> None:
     """A path in backticks names a file of the project, unless capitals in it stand for other names.
 
