@@ -9,9 +9,9 @@ from papers.statements.comparing import written
 from reference_sim.intervals import mean_interval
 
 
-def assumptions(m: Measurements) -> tuple[Assumption, ...]:
+def assumptions(measurements: Measurements) -> tuple[Assumption, ...]:
     """Each with what it does to the gains at 256 kbit/s, windows 3 and 10, 50 kB."""
-    separate = Files(m["hu-separate-choices"].runs)
+    separate = Files(measurements["hu-separate-choices"].runs)
 
     def effect(name: str) -> str:
         gains = [
@@ -21,7 +21,7 @@ def assumptions(m: Measurements) -> tuple[Assumption, ...]:
         return f"{gains[0]} (window 3), {gains[1]} (window 10)"
 
     chosen = f"as chosen {effect('as chosen')}"
-    files = Files(m["hu-far-radio"].runs)
+    files = Files(measurements["hu-far-radio"].runs)
     far_gains = [written(mean_interval(files.gains(f"split {window}")), "%", 2) for window in (3, 10)]
     far = f"{far_gains[0]} (window 3), {far_gains[1]} (window 10)"
     return (

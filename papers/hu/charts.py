@@ -11,21 +11,21 @@ from pepscope.results.charts import Chart, Line
 _THROUGHPUT = "RLC throughput, kbit/s"
 
 
-def charts(m: Measurements) -> tuple[Chart, ...]:
+def charts(measurements: Measurements) -> tuple[Chart, ...]:
     """Figures 6 and 7, those of the slides' four goals, block errors, and the model."""
     return (
-        *_by_size(m),
-        *_gains(m),
-        _windows(m),
-        _losses(m),
-        _block_errors(m),
-        _max_dat(m),
-        _model(m),
+        *_by_size(measurements),
+        *_gains(measurements),
+        _windows(measurements),
+        _losses(measurements),
+        _block_errors(measurements),
+        _max_dat(measurements),
+        _model(measurements),
     )
 
 
-def _by_size(m: Measurements) -> tuple[Chart, ...]:
-    files = Files(m["hu-file-size"].runs)
+def _by_size(measurements: Measurements) -> tuple[Chart, ...]:
+    files = Files(measurements["hu-file-size"].runs)
     wanted = [
         (f"{rate // 1000} kbit/s, {variant}", rate, variant)
         for rate in RATES_BIT_S
@@ -64,8 +64,8 @@ def _in_kilobytes(line: Line) -> Line:
     return Line(line.name, [x / 1e3 for x in line.x], line.y, line.half_width)
 
 
-def _gains(m: Measurements) -> tuple[Chart, ...]:
-    gain, files = Files(m["hu-gain"].runs), Files(m["hu-file-size"].runs)
+def _gains(measurements: Measurements) -> tuple[Chart, ...]:
+    gain, files = Files(measurements["hu-gain"].runs), Files(measurements["hu-file-size"].runs)
     sizes = [float(size) for size in sorted(files.runs[SIZE].unique())]
     kilobits = [rate / 1e3 for rate in RATES_BIT_S]
     lines = [
@@ -102,8 +102,8 @@ def _gains(m: Measurements) -> tuple[Chart, ...]:
     )
 
 
-def _windows(m: Measurements) -> Chart:
-    files = Files(m["hu-initial-window"].runs)
+def _windows(measurements: Measurements) -> Chart:
+    files = Files(measurements["hu-initial-window"].runs)
     windows = (1, 2, 3, 5, 10)
     lines = []
     for rate in RATES_BIT_S:
@@ -126,8 +126,8 @@ def _windows(m: Measurements) -> Chart:
     )
 
 
-def _losses(m: Measurements) -> Chart:
-    files = Files(m["hu-internet-loss"].runs)
+def _losses(measurements: Measurements) -> Chart:
+    files = Files(measurements["hu-internet-loss"].runs)
     losses = (0.0, 0.005, 0.01, 0.02, 0.05)
     lines = []
     for rate in (64_000, 384_000):
@@ -151,8 +151,8 @@ def _losses(m: Measurements) -> Chart:
     )
 
 
-def _block_errors(m: Measurements) -> Chart:
-    files = Files(m["hu-block-errors"].runs)
+def _block_errors(measurements: Measurements) -> Chart:
+    files = Files(measurements["hu-block-errors"].runs)
     return Chart(
         "block-errors",
         "Block errors on the radio link",
@@ -167,8 +167,8 @@ def _block_errors(m: Measurements) -> Chart:
     )
 
 
-def _max_dat(m: Measurements) -> Chart:
-    runs = Files(m["hu-max-dat"].runs)
+def _max_dat(measurements: Measurements) -> Chart:
+    runs = Files(measurements["hu-max-dat"].runs)
     lines = []
     for errors in sorted(runs.runs[BLOCK_ERRORS].unique()):
         line = runs.only(BLOCK_ERRORS, errors).line(f"{errors:.0%}", SENDINGS)
@@ -184,8 +184,8 @@ def _max_dat(m: Measurements) -> Chart:
     )
 
 
-def _model(m: Measurements) -> Chart:
-    frame = model_frame(m)
+def _model(measurements: Measurements) -> Chart:
+    frame = model_frame(measurements)
     largest = float(max(frame["simulated_kbit_s"].max(), frame["model_kbit_s"].max()))
     smallest = float(min(frame["simulated_kbit_s"].min(), frame["model_kbit_s"].min()))
     points = tuple(

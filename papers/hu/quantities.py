@@ -25,27 +25,27 @@ _LEVEL = 0.98
 _HIGH_RATE_GAIN, _LOW_RATE_GAIN = 32.0, 19.0
 
 
-def quantities(m: Measurements) -> dict[str, Any]:
+def quantities(measurements: Measurements) -> dict[str, Any]:
     """All of them, by the names that the table of statements uses."""
-    gain = Files(m["hu-gain"].runs)
-    first = Files(m["hu-gain-first-table"].runs)
-    losses = Files(m["hu-internet-loss"].runs)
+    gain = Files(measurements["hu-gain"].runs)
+    first = Files(measurements["hu-gain-first-table"].runs)
+    losses = Files(measurements["hu-internet-loss"].runs)
     return {
         **{f"bandwidth_delay_{rate}_kb": rate * 1e3 * _DELAY_S / 8.0 / _KB for rate in (64, 384)},
         **_headline(gain, first),
-        **_far_radio(Files(m["hu-far-radio"].runs)),
+        **_far_radio(Files(measurements["hu-far-radio"].runs)),
         **windows(gain),
         **by_rate(gain),
-        **by_size(Files(m["hu-file-size"].runs), first, gain),
+        **by_size(Files(measurements["hu-file-size"].runs), first, gain),
         **phases(losses),
-        **file_size(Files(m["hu-file-size-first-table"].runs)),
-        **pipe_use(Files(m["hu-file-size-first-table"].runs)),
-        **block_errors(Files(m["hu-block-errors"].runs)),
-        **initial_window(Files(m["hu-initial-window"].runs)),
+        **file_size(Files(measurements["hu-file-size-first-table"].runs)),
+        **pipe_use(Files(measurements["hu-file-size-first-table"].runs)),
+        **block_errors(Files(measurements["hu-block-errors"].runs)),
+        **initial_window(Files(measurements["hu-initial-window"].runs)),
         **internet_loss(losses),
-        **max_dat(Files(m["hu-max-dat"].runs)),
-        **recovery(Files(m["hu-max-dat"].runs)),
-        **_model(m),
+        **max_dat(Files(measurements["hu-max-dat"].runs)),
+        **recovery(Files(measurements["hu-max-dat"].runs)),
+        **_model(measurements),
     }
 
 
@@ -252,8 +252,8 @@ def _mean(values: list[float]) -> float:
     return sum(known) / len(known) if known else 0.0
 
 
-def _model(m: Measurements) -> dict[str, Any]:
-    frame = model_frame(m)
+def _model(measurements: Measurements) -> dict[str, Any]:
+    frame = model_frame(measurements)
     is_split = frame["connection"] == "split"
     split, whole = (frame[chosen]["error_percent"].abs().mean() for chosen in (is_split, ~is_split))
     return {

@@ -13,40 +13,45 @@ from papers.results import Table
 from reference_sim.intervals import mean_interval
 
 
-def tables(m: Measurements) -> tuple[Table, ...]:
+def tables(measurements: Measurements) -> tuple[Table, ...]:
     """Gains beside the published ones, means of every other campaign, the model's errors."""
     return (
         Table(
             "gain",
             "Gain of a split proxy",
-            _gains(m),
+            _gains(measurements),
             "Throughput in kbit/s, gains with the half widths of their 95 % intervals in percent; published values "
             "(seed 000, section 5) name no file.",
         ),
-        _means(m, "file-size", "Throughput and download time by file size, second table", [SIZE]),
-        _means(m, "file-size-first-table", "Throughput and download time by file size, first table", [SIZE]),
-        _means(m, "initial-window", "Initial window of the server, no proxy, first table", [SIZE]),
-        _means(m, "internet-loss", "Internet loss", [SIZE]),
-        _means(m, "block-errors", "Block errors, 50 kB", [BLOCK_ERRORS]),
-        _means(m, "max-dat", "MaxDAT (sendings less one), 256 kbit/s, 200 kB, first table", [BLOCK_ERRORS, SENDINGS]),
-        _means(m, "ftp", "A connection a file, asked for at exponential intervals", []),
-        _means(m, "separate-choices", "One choice at a time, 256 kbit/s", [SIZE]),
+        _means(measurements, "file-size", "Throughput and download time by file size, second table", [SIZE]),
+        _means(measurements, "file-size-first-table", "Throughput and download time by file size, first table", [SIZE]),
+        _means(measurements, "initial-window", "Initial window of the server, no proxy, first table", [SIZE]),
+        _means(measurements, "internet-loss", "Internet loss", [SIZE]),
+        _means(measurements, "block-errors", "Block errors, 50 kB", [BLOCK_ERRORS]),
+        _means(
+            measurements,
+            "max-dat",
+            "MaxDAT (sendings less one), 256 kbit/s, 200 kB, first table",
+            [BLOCK_ERRORS, SENDINGS],
+        ),
+        _means(measurements, "ftp", "A connection a file, asked for at exponential intervals", []),
+        _means(measurements, "separate-choices", "One choice at a time, 256 kbit/s", [SIZE]),
         Table(
             "model",
             "Model of a split connection against the simulator",
-            model_frame(m),
+            model_frame(measurements),
             "Long transfers over lossy lines; goodput in kbit/s; error of the model in percent of what was simulated.",
         ),
     )
 
 
-def _gains(m: Measurements) -> pd.DataFrame:
+def _gains(measurements: Measurements) -> pd.DataFrame:
     published = published_table("hu", "umts_split_gain").set_index(["dch_kbps", "proxy_initial_window_segments"])
     published_gains = published["gain_percent"].to_dict()
     campaigns = (
-        ("second", "", Files(m["hu-gain"].runs)),
-        ("first, no loss", "", Files(m["hu-gain-first-table"].runs)),
-        ("first, 1 % loss", ", 1 % loss", Files(m["hu-gain-first-table"].runs)),
+        ("second", "", Files(measurements["hu-gain"].runs)),
+        ("first, no loss", "", Files(measurements["hu-gain-first-table"].runs)),
+        ("first, 1 % loss", ", 1 % loss", Files(measurements["hu-gain-first-table"].runs)),
     )
     rows = []
     for name, suffix, files in campaigns:
@@ -64,8 +69,8 @@ def _gains(m: Measurements) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _means(m: Measurements, name: str, title: str, fields: list[str]) -> Table:
-    summary = m[f"hu-{name}"].summary
+def _means(measurements: Measurements, name: str, title: str, fields: list[str]) -> Table:
+    summary = measurements[f"hu-{name}"].summary
     columns = ["variant", "path[2].down.rate_bit_s", *fields, "runs"]
     measures = ["throughput_bit_s", "download_s", "timeouts"]
     frame = summary[columns + [c for name in measures for c in (name, f"{name}.half_width")]]

@@ -13,10 +13,10 @@ from papers.wei.reading import CampaignRuns
 _SERVER_FIRST = "wei-split-server-first"
 
 
-def assumptions(m: Measurements) -> tuple[Assumption, ...]:
+def assumptions(measurements: Measurements) -> tuple[Assumption, ...]:
     """Each with what it does to the gains for 5 and 50 kB on the west coast."""
-    later = m["wei-opening"].runs.assign(scenario=_SERVER_FIRST)
-    campaign = CampaignRuns(pd.concat([m["wei-choices"].runs, later], ignore_index=True))
+    later = measurements["wei-opening"].runs.assign(scenario=_SERVER_FIRST)
+    campaign = CampaignRuns(pd.concat([measurements["wei-choices"].runs, later], ignore_index=True))
 
     def effect(name: str) -> str:
         return f"{name}: " + ", ".join(

@@ -15,13 +15,13 @@ from reference_sim.models.split_gain import split_gain
 _LINK = "A download of 2 MB at 128 kbit/s."
 
 
-def charts(m: Measurements, drawn: Mapping[str, Characteristics]) -> tuple[Chart, ...]:
+def charts(measurements: Measurements, drawn: Mapping[str, Characteristics]) -> tuple[Chart, ...]:
     """Table II as a figure, figure 3, choices, and the closed form."""
-    return (_table(m), *_figure_3(drawn), _choices(m), _closed_form())
+    return (_table(measurements), *_figure_3(drawn), _choices(measurements), _closed_form())
 
 
-def _table(m: Measurements) -> Chart:
-    campaign = table_runs(m)
+def _table(measurements: Measurements) -> Chart:
+    campaign = table_runs(measurements)
     published = published_table("wei", "table2_split_gain")
     sizes = [size / 1e3 for size in SIZES]
     lines = []
@@ -87,8 +87,8 @@ def _figure_3(drawn: Mapping[str, Characteristics]) -> tuple[Chart, ...]:
     )
 
 
-def _choices(m: Measurements) -> Chart:
-    campaign = CampaignRuns(m["wei-choices"].runs)
+def _choices(measurements: Measurements) -> Chart:
+    campaign = CampaignRuns(measurements["wei-choices"].runs)
     sizes = [size / 1e3 for size in SIZES]
     return Chart(
         "choices",

@@ -34,21 +34,21 @@ _PHASE = 0.25
 _FULL = 0.9
 
 
-def quantities(m: Measurements, drawn: Mapping[str, Characteristics]) -> dict[str, Any]:
+def quantities(measurements: Measurements, drawn: Mapping[str, Characteristics]) -> dict[str, Any]:
     """All of them, by the names that the table of statements uses."""
-    campaign = table_runs(m)
+    campaign = table_runs(measurements)
     return {
         **_detection(drawn),
         **_sender(drawn["Split-TCP"], drawn["regular"]),
         **_window(drawn["Split-TCP"]),
         **_proxy(drawn["TCP proxy"]),
         **_delays(drawn["Split-TCP"], drawn["regular"]),
-        **_aborts(m),
+        **_aborts(measurements),
         "table_1": _table_1(),
         "table_2": table_2(campaign),
         **shapes(campaign),
         **_analysis(),
-        **object_times(m["wei-object"].runs),
+        **object_times(measurements["wei-object"].runs),
     }
 
 
@@ -123,9 +123,9 @@ def _delays(split: Characteristics, regular: Characteristics) -> dict[str, Any]:
     }
 
 
-def _aborts(m: Measurements) -> dict[str, Any]:
+def _aborts(measurements: Measurements) -> dict[str, Any]:
     """How long the server's connection goes on after the mobile's abort."""
-    runs = m["wei-aborts"].runs
+    runs = measurements["wei-aborts"].runs
 
     lives = {
         variant: runs[runs["variant"] == variant]["server_lives_on_s"].tolist()

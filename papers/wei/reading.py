@@ -15,10 +15,10 @@ from reference_sim.intervals import Interval, mean_interval
 SLOW_START = "wei-split-slow-start"
 
 
-def table_runs(m: Measurements) -> CampaignRuns:
+def table_runs(measurements: Measurements) -> CampaignRuns:
     """Table II's runs, with those of a split point that begins with three segments downstream."""
-    slower = m["wei-slow-start"].runs.assign(scenario=SLOW_START)
-    return CampaignRuns(pd.concat([m["wei-table2"].runs, slower], ignore_index=True))
+    slower = measurements["wei-slow-start"].runs.assign(scenario=SLOW_START)
+    return CampaignRuns(pd.concat([measurements["wei-table2"].runs, slower], ignore_index=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from papers.wei.reading import SLOW_START, CampaignRuns, table_runs
 from reference_sim.models.split_gain import split_gain
 
 
-def tables(m: Measurements) -> tuple[Table, ...]:
+def tables(measurements: Measurements) -> tuple[Table, ...]:
     """Table II beside the published one, the choices behind it, the closed form, the object and the aborts."""
     return (
         Table(
             "table2",
             "Table II: gain of Split-TCP by file size",
-            _table(table_runs(m)),
+            _table(table_runs(measurements)),
             "Gains in percent, throughput in kbit/s from the open connection to the last byte; half widths of 95 % "
             "intervals. 'slow start': the split point begins with three segments downstream, not with r2 v. 'from syn' "
             "counts the time of opening the connection too.",
@@ -27,7 +27,7 @@ def tables(m: Measurements) -> tuple[Table, ...]:
         Table(
             "choices",
             "Gains under other choices, west coast",
-            _choices(CampaignRuns(m["wei-choices"].runs)),
+            _choices(CampaignRuns(measurements["wei-choices"].runs)),
             "Gain of Split-TCP in percent by file size.",
         ),
         Table(
@@ -39,13 +39,13 @@ def tables(m: Measurements) -> tuple[Table, ...]:
         Table(
             "object",
             "An object of 1.5 MB",
-            m["wei-object"].summary.drop(columns=["variant"]),
+            measurements["wei-object"].summary.drop(columns=["variant"]),
             "Seconds and bit/s with the half widths of their 95 % intervals; the recompressed object has 150 kB.",
         ),
         Table(
             "aborts",
             "What an abort leaves",
-            m["wei-aborts"].summary.drop(columns=["scenario"]),
+            measurements["wei-aborts"].summary.drop(columns=["scenario"]),
             "How long the server's connection lives on, in seconds, and whether it was open when the run ended.",
         ),
     )
