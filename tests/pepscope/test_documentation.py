@@ -99,6 +99,13 @@ def test_the_list_of_decisions_has_each_of_them_once() -> None:
     assert sorted(name for _, name in listed) == notes, "a line below its room in docs/decisions/index.md for each note"
 
 
+def test_names_on_the_map_of_the_code_are_defined_where_it_says() -> None:
+    rows = re.findall(r"^\|[^|]*\| `(\w+)` \| `([\w/.]+)` \|", (DOCS / "code-map.md").read_text(encoding="utf-8"), re.M)
+    assert len(rows) > 25
+    defined = {path: (DOCS.parent / path).read_text(encoding="utf-8") for _, path in rows}
+    assert [row for row in rows if not re.search(rf"^(class|def) {row[0]}\b", defined[row[1]], re.M)] == []
+
+
 def test_paths_that_pages_name_exist() -> None:
     """A path in backticks names a file of the project, unless capitals in it stand for other names.
 
