@@ -116,47 +116,59 @@ def _examined(pair: Pair) -> Evidence:
         "sender_saw_largest_bytes": seen.largest_bytes,
     }
     if receiver is None:
-        if seen.cycles >= 1:
-            return ReceiveWindowFinding.ALTERNATION_UNEXPLAINED.undecided(
-                NAME,
-                f"The window at the sender went from full to shut and back {seen.cycles} times: a split point's buffer "
-                "or a slow reader; a capture at the receiver would decide.", numbers,
-            )  # fmt: skip
-        return ReceiveWindowFinding.WINDOW_UNREMARKABLE.undecided(
-            NAME, "The window at the sender stayed open.", numbers
-        )
-    made = receiver.derived(window_course, direction.reverse)
+        return _without_receiver(seen, numbers)
+    advertised = receiver.derived(window_course, direction.reverse)
     numbers |= {
-        "receiver_cycles": made.cycles,
-        "receiver_least_bytes": made.least_bytes,
-        "receiver_largest_bytes": made.largest_bytes,
+        "receiver_cycles": advertised.cycles,
+        "receiver_least_bytes": advertised.least_bytes,
+        "receiver_largest_bytes": advertised.largest_bytes,
     }
-    kept_up = made.least_share > KEPT_UP_SHARE
-    if seen.times_shut and kept_up:
-        strength = 1.0 - 0.5 ** (1 + seen.cycles)
+    if seen.times_shut and advertised.least_share > KEPT_UP_SHARE:
         scaled = receiver.flow(direction.reverse).window_shift is not None
-        least = f"{made.least_bytes:,} bytes" if scaled else f"{100 * made.least_share:.0f} % of what it had before"
-        alternates = seen.times_shut >= ALTERNATING
-        finding = ReceiveWindowFinding.WINDOW_ALTERNATES if alternates else ReceiveWindowFinding.WINDOW_SHUT_ONCE
-        return finding.evidence(
-            NAME, strength * pair.pairing_confidence,
-            f"The sender saw its receive window shut {_times(seen.times_shut)}, but the receiver never advertised less "
-            f"than {least}: a middlebox's buffer filled up.", numbers,
-            ("A window regulator that shuts the window to pace the sender would look alike.",),
-        )  # fmt: skip
-    if seen.times_shut or made.times_shut:
+        return _buffer_filled(seen, advertised, numbers, pair.pairing_confidence, scaled=scaled)
+    if seen.times_shut or advertised.times_shut:
         return ReceiveWindowFinding.SLOW_READER.undecided(
             NAME,
             "The receiver itself shuts its window (a slow reader), so a shut window at the sender is no evidence.",
             numbers,
         )
-    return _open_window(pair, direction, sender, receiver, seen, made, numbers)
+    return _open_window(pair, direction, sender, receiver, seen, advertised, numbers)
+
+
+def _without_receiver(seen: WindowCourse, numbers: dict[str, Number]) -> Evidence:
+    """What the window at the sender shows by itself: a hint at most, since a slow reader shuts windows as well."""
+    if seen.cycles >= 1:
+        return ReceiveWindowFinding.ALTERNATION_UNEXPLAINED.undecided(
+            NAME,
+            f"The window at the sender went from full to shut and back {seen.cycles} times: a split point's buffer "
+            "or a slow reader; a capture at the receiver would decide.", numbers,
+        )  # fmt: skip
+    return ReceiveWindowFinding.WINDOW_UNREMARKABLE.undecided(NAME, "The window at the sender stayed open.", numbers)
+
+
+def _buffer_filled(
+    seen: WindowCourse, advertised: WindowCourse, numbers: dict[str, Number], pairing_confidence: float, *, scaled: bool
+) -> Evidence:
+    """The sender saw its window shut, and the receiver kept up; unless `scaled` its windows are no bytes."""
+    least = (
+        f"{advertised.least_bytes:,} bytes" if scaled else f"{100 * advertised.least_share:.0f} % of what it had before"
+    )
+    alternates = seen.times_shut >= ALTERNATING
+    finding = ReceiveWindowFinding.WINDOW_ALTERNATES if alternates else ReceiveWindowFinding.WINDOW_SHUT_ONCE
+    strength = 1.0 - 0.5 ** (1 + seen.cycles)
+    return finding.evidence(
+        NAME, strength * pairing_confidence,
+        f"The sender saw its receive window shut {_times(seen.times_shut)}, but the receiver never advertised less "
+        f"than {least}: a middlebox's buffer filled up.", numbers,
+        ("A window regulator that shuts the window to pace the sender would look alike.",),
+    )  # fmt: skip
 
 
 def _open_window(
-    pair: Pair, direction: Direction, sender: Vantage, receiver: Vantage, seen: WindowCourse, made: WindowCourse,
+    pair: Pair, direction: Direction, sender: Vantage, receiver: Vantage, seen: WindowCourse, advertised: WindowCourse,
     numbers: dict[str, Number],
 ) -> Evidence:  # fmt: skip
+    """Neither end saw the window shut: is the receiver further behind than its window explains?"""
     spans = transfer_spans(pair, direction, sender, receiver)
     # How far behind is held against a window in bytes, which needs its scale.
     if spans is not None and receiver.flow(direction.reverse).window_shift is not None:
@@ -165,7 +177,7 @@ def _open_window(
         share = sender_s / receiver_s if receiver_s > 0 else 1.0
         behind = (1.0 - share) * span_bytes
         steady = seen.least_share > KEPT_UP_SHARE
-        if share < FAR_BEHIND_SHARE and behind > made.largest_bytes and steady:
+        if share < FAR_BEHIND_SHARE and behind > advertised.largest_bytes and steady:
             numbers["behind_bytes"] = int(behind)
             return ReceiveWindowFinding.WINDOW_OPEN_RECEIVER_BEHIND.evidence(
                 NAME, min(0.95, 1.0 - share) * pair.pairing_confidence,

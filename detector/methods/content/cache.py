@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
-from detector.method import Observation
+from detector.method import Absent, Observation
 from detector.methods.content.findings import NAME, ContentFinding
 from detector.methods.content.stream_heads import first_piece
 from detector.pair import Pair, Vantage
@@ -44,6 +44,12 @@ def examine(observation: Observation) -> Evidence | None:
             NAME,
             f"The server's capture lacks this connection, and no earlier one has the same content. {watched.why}",
         )
+    return _same_answer_before(alone, absent, earlier)
+
+
+def _same_answer_before(alone: Vantage, absent: Absent, earlier: Sequence[Pair]) -> Evidence:
+    """What it means that `earlier` connections got the answer of `alone`, whose server's capture lacks it."""
+    watched = absent.watched
     first = earlier[0].vantages[0].connection.client
     numbers: dict[str, Number] = {
         "earlier_client": first,
