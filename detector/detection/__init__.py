@@ -50,24 +50,38 @@ def detect(
 ) -> DetectionResult:
     """Judge every TCP connection in one or two captures.
 
-    `first` and `second` are capture files taken at the two ends, in any order, as paths or as file objects open for
-    bytes; `-` (once) is standard input. `clocks`
-    is what to assume of the capture clocks, `ack_delay_s` the delay that the receiver put on every ACK (Method 3),
-    `drift_limit_ppm` the fastest clock drift to allow for. `taken_at` is the capture point of `first` if it is known:
-    the `client` (the end that opens the connections) or the `server`. `networks` is for one capture, as in
-    `detect_vantage`. Set `same_transfers` if both captures show the
-    same transfers: then a pair with equal payload is not doubted because its addresses differ.
-    Below `least_probability` of its class (end to end, or split), or below `least_pairing_confidence` that both
-    captures show it, a connection gets no verdict: it is inconclusive. `filter` is an expression in libpcap's language.
-    Packets that take more than `memory_bytes`, both captures and the work on them together, are kept in temporary files
-    and judged by parts (default: 1 GiB for each capture); judging the largest connection may still take some 250 bytes
-    for each packet of it. With `series` the results carry what a page draws: of `connections` (client and server of
-    each, as results write them) where some are given, otherwise of those that deserve most attention. With `packets`
-    evidence names the packets that show it, of so many moments for each finding, and of the thousand connections that
-    deserve attention most. Without `digests` results do not state the SHA-256 of files. `jobs` processes judge, and
-    from two on both captures are read at once; results do not depend on their number. Where captures are kept in
-    temporary files fewer processes judge if the memory has no room for what each of them loads. `progress` is called
-    with work done and in all.
+    Captures, and what is known of them:
+
+    - `first`, `second`: capture files taken at the two ends, in any order, as paths or as file objects open for bytes;
+      `-` (once) is standard input. One alone is judged as `detect_vantage` does.
+    - `filter`: an expression in libpcap's language; other packets are not read.
+    - `taken_at`: the capture point of `first` if it is known, the `client` (the end that opens connections) or the
+      `server`.
+    - `networks`: for one capture, as in `detect_vantage`.
+    - `same_transfers`: both captures show the same transfers, so that a pair with equal payload is not doubted because
+      its addresses differ.
+    - `ack_delay_s`: the delay that the receiver put on every ACK (Method 3).
+    - `clocks`, `drift_limit_ppm`: what to assume of the capture clocks, and the fastest drift to allow for.
+
+    When a connection gets a verdict: below `least_probability` of its class (end to end, or split), or below
+    `least_pairing_confidence` that both captures show it, it is inconclusive.
+
+    What results carry beside verdicts:
+
+    - `series`: what a page draws, of `connections` (client and server of each, as results write them) where some are
+      given, otherwise of those that deserve most attention.
+    - `packets`: the packets that show evidence, of so many moments for each finding, and of the thousand connections
+      that deserve attention most.
+    - `digests`: the SHA-256 of files.
+
+    How the work is done, which changes no result:
+
+    - `memory_bytes`: packets that take more than this, both captures and the work on them together, are kept in
+      temporary files and judged by parts (default: 1 GiB for each capture); judging the largest connection may still
+      take some 250 bytes for each packet of it.
+    - `jobs`: processes that judge; from two on both captures are read at once. Where captures are kept in temporary
+      files fewer processes judge if the memory has no room for what each of them loads.
+    - `progress`: is called with work done and in all.
 
     Raises CaptureError where a capture cannot be read or holds no TCP, FilterError, and UsageError for options outside
     their range.
