@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from detector.clocks.clock_relation import ClockRelation
-from detector.clocks.relation import relate, relate_all
+from detector.clocks.relating import relate, relate_all
 from detector.clocks.relation_columns import ClockRelations
 from detector.other_transport.encrypted_legs import Guise
 from detector.pair import Pair

@@ -1,4 +1,4 @@
-"""How the clocks of a pair's two captures are related (`detector.clocks.relation` finds it)."""
+"""What is known of how the clocks of a pair's two captures are related; `detector.clocks.relating` finds it."""
 
 from __future__ import annotations
 

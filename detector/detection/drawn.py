@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from detector.clocks.relation import relate
+from detector.clocks.relating import relate
 from detector.pair import Pair
 from detector.shown.series import flow_series
 from pepscope.captures.packets import Direction

@@ -4,7 +4,7 @@ A FIN takes a place in its stream behind the last byte, so end to end it arrives
 proxy that has taken an answer whole ends its connection to the server while it still forwards the answer; the server
 then gets a FIN that the client sends only when it has everything. A relay passes a FIN on when it gets one.
 
-Data in both directions bound the clock relation without any acknowledgement (`detector.clocks.relation`), so the clock
+Data in both directions bound the clock relation without any acknowledgement (`detector.clocks.relating`), so the clock
 is taken at its friendliest: moved as far towards the FIN as data of the other direction allow.
 """
 

@@ -5,7 +5,7 @@ in a middlebox. A relay (Split-TCP) holds a buffer's worth; a store-and-forward 
 rate and forwards it later, so that the sender is done when the receiver has few bytes or none.
 
 The clock offset is the one most favourable to end to end: the flow's own data arrive as early as causality allows
-(`detector.clocks.relation`), so that an unknown clock cannot fake a lead.
+(`detector.clocks.relating`), so that an unknown clock cannot fake a lead.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from detector.clocks.relation import relate
+from detector.clocks.relating import relate
 from detector.one_capture.further_methods import ConnectionsAlone
 from detector.options import DetectOptions
 from detector.shown.series import flow_series

@@ -2,7 +2,7 @@
 
 A middlebox made an acknowledgement that reached the sender before the receiver can have sent it. The general form
 tests whether any clock relation of bounded drift, with the steps that clocks make, fits all data and
-acknowledgements (`detector.clocks.relation`); Method 1 takes the clocks as synchronised, Method 2 takes the offset from
+acknowledgements (`detector.clocks.relating`); Method 1 takes the clocks as synchronised, Method 2 takes the offset from
 the first datum. Absence of violations is weak: a split point that never queues shows none.
 """
 

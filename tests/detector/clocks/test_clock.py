@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from detector.clocks.clouds import loss_share, spared_points
-from detector.clocks.relation import relate
+from detector.clocks.relating import relate
 from tests.detector.corpus import RUNS, Variation, end_points, pairs, truth
 
 REGULAR = [

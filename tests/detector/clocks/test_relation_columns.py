@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from detector.clocks.relation import relate, relate_all
+from detector.clocks.relating import relate, relate_all
 from detector.clocks.relation_columns import ClockRelations
 from detector.method import Context, Observation
 from detector.options import ClockMode, DetectOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detector.clocks.relation import relate
+from detector.clocks.relating import relate
 from detector.clocks.steps import STEPS_IN_SUCCESSION
 from detector.method import Observation
 from detector.methods import ack_timing, early_fin, progress

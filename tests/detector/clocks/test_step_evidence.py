@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from detector.clocks.host_clock import host_clock
-from detector.clocks.relation import relate
+from detector.clocks.relating import relate
 from detector.clocks.steps import STEPS_IN_SUCCESSION
 from detector.method import Observation
 from detector.methods import ack_timing, early_fin

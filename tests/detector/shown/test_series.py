@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from detector.clocks.clock_relation import ClockRelation
-from detector.clocks.relation import relate
+from detector.clocks.relating import relate
 from detector.options import ClockMode, DetectOptions
 from detector.pair import Pair, StreamAlignment, Vantage
 from detector.shown.series import flow_series

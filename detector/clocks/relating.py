@@ -1,4 +1,4 @@
-"""The relation between the clocks of a pair's two captures, and whether an end-to-end connection allows one.
+"""Find how the clocks of the two captures of pairs are related, and whether an end-to-end connection allows that.
 
 Let theta(t) be the server side's clock minus the client side's at client time t. End to end, causality bounds it: data
 client to server and acknowledgements of data server to client give `theta <= y`, the others `theta >= y`, where y is
