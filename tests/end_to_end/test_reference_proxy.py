@@ -98,7 +98,9 @@ def check(
         pytest.param("socks", ALLOWED, id="socks"),
     ],
 )
-def test_split(names: Network, tmp_path: Path, way: str, options: tuple[str, ...]) -> None:
+def test_a_splitting_proxy_is_found_whichever_way_connections_reach_it(
+    names: Network, tmp_path: Path, way: str, options: tuple[str, ...]
+) -> None:
     seen = through(names, tmp_path, "split", way, *options, *SMALL_BUFFERS)
     # A proxy that rewrites the request reads HTTP; that it relays the answer at once shows only in how windows change.
     others = frozenset({"tcp-proxy"} if way == "absolute" else ())

@@ -23,7 +23,7 @@ def scores_of(run_id: str, variant: str = AS_RECORDED, asking: str = AS_RECORDED
 
 
 @pytest.mark.parametrize("run_id", RUNS)
-def test_as_recorded(run_id):
+def test_captures_as_recorded_have_no_wrong_verdict(run_id):
     for score in scores_of(run_id):
         assert not score.false_alarm, score.reason
         assert not score.called_regular, score.reason

@@ -23,7 +23,9 @@ RESOLUTIONS = (0, 3, 6, 7, 9, 0x80 | 10, 0x80 | 20, 0x80 | 30)
 
 
 @pytest.mark.parametrize(("order", "nanoseconds"), [*itertools.product("<>", (True, False))])
-def test_pcap(tmp_path: Path, order: containers.ByteOrder, nanoseconds: bool) -> None:
+def test_pcap_of_either_byte_order_and_unit_is_read(
+    tmp_path: Path, order: containers.ByteOrder, nanoseconds: bool
+) -> None:
     path = tmp_path / "capture"
     frames = frames_of(SEGMENTS, layers.ethernet)
     path.write_bytes(containers.write_pcap(frames, 1, order=order, nanoseconds=nanoseconds))
@@ -35,7 +37,9 @@ def test_pcap(tmp_path: Path, order: containers.ByteOrder, nanoseconds: bool) ->
 
 
 @pytest.mark.parametrize(("order", "resolution"), [*itertools.product("<>", RESOLUTIONS)])
-def test_pcapng_resolution(tmp_path: Path, order: containers.ByteOrder, resolution: int) -> None:
+def test_pcapng_of_each_resolution_keeps_its_times(
+    tmp_path: Path, order: containers.ByteOrder, resolution: int
+) -> None:
     path = tmp_path / "capture"
     interface = Interface(1, resolution)
     frames = frames_of(SEGMENTS, layers.ethernet)
@@ -79,7 +83,7 @@ def test_pcapng_simple_packets_have_no_time(tmp_path: Path) -> None:
     assert any("time" in warning for warning in capture.warnings)
 
 
-def test_snoop(tmp_path: Path) -> None:
+def test_snoop_is_read_to_the_microsecond(tmp_path: Path) -> None:
     path = tmp_path / "capture"
     path.write_bytes(containers.write_snoop(frames_of(SEGMENTS, layers.ethernet), containers.SNOOP_ETHERNET))
     capture = open_capture(str(path))

@@ -26,7 +26,7 @@ def test_the_corpus_is_there() -> None:
 
 
 @pytest.mark.parametrize("name", CAPTURES)
-def test_tshark(name: str) -> None:
+def test_the_corpus_is_read_as_tshark_reads_it(name: str) -> None:
     path = CORPUS / name
     capture = open_capture(str(path))
     rows = tshark_rows(path)
@@ -54,6 +54,6 @@ def _assert_old_data(capture: Capture, ours: np.ndarray, theirs: np.ndarray) -> 
 
 
 @pytest.mark.parametrize("name", CAPTURES)
-def test_dpkt(name: str) -> None:
+def test_the_corpus_is_read_as_dpkt_reads_it(name: str) -> None:
     path = CORPUS / name
     assert_same_packets(open_capture(str(path)), dpkt_rows(path))

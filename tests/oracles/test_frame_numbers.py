@@ -97,7 +97,7 @@ def test_behind_a_filter_and_in_temporary_files(tmp_path: Path) -> None:
     _assert_same(parted, parts)
 
 
-def test_of_datagrams(tmp_path: Path) -> None:
+def test_frame_numbers_of_datagrams_are_those_that_tshark_shows(tmp_path: Path) -> None:
     path = tmp_path / "capture.pcap"
     path.write_bytes(write_pcap(_frames(SHAPES["ethernet"]), LINK_ETHERNET))
     capture = open_capture(str(path))

@@ -99,7 +99,7 @@ TUNNELS: dict[str, tuple[str, Wrap, Wrap, int, int]] = {
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", links.LINKS)
-def test_link(tmp_path: Path, name: str, version: int) -> None:
+def test_segments_behind_each_link_header_are_found(tmp_path: Path, name: str, version: int) -> None:
     link_type, wrap = links.LINKS[name]
     path = tmp_path / "capture"
     path.write_bytes(containers.write_pcap(frames_of(VERSIONS[version], wrap), link_type))
@@ -126,7 +126,7 @@ def test_link_of_one_version(tmp_path: Path, link_type: int, version: int) -> No
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", TUNNELS)
-def test_tunnel(tmp_path: Path, name: str, version: int) -> None:
+def test_segments_in_each_tunnel_are_found(tmp_path: Path, name: str, version: int) -> None:
     kind, wrap_up, wrap_down, up, down = TUNNELS[name]
     path = tmp_path / "capture"
     client = VERSIONS[version][0].source
@@ -158,7 +158,7 @@ def _capture_of(path: Path, packets: list[tuple[int, bytes]]) -> str:
 
 
 @pytest.mark.parametrize("words", [1, 3, 10])
-def test_ipv4_options(tmp_path: Path, words: int) -> None:
+def test_segments_behind_ipv4_options_are_found(tmp_path: Path, words: int) -> None:
     packets = [(s.time_ns, s.packet(ip_options=bytes([1]) * 4 * words)) for s in VERSIONS[4]]
     capture = open_capture(_capture_of(tmp_path / "capture", packets))
     assert_same_packets(capture, truth_rows(VERSIONS[4]))
@@ -187,7 +187,7 @@ def test_ipv6_extension_headers(tmp_path: Path, kinds: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_fragments(tmp_path: Path, version: int, backwards: bool) -> None:
+def test_fragments_in_either_order_make_a_segment(tmp_path: Path, version: int, backwards: bool) -> None:
     """A segment counts when its last fragment has come, whichever that is."""
     packets, times = [], []
     for number, segment in enumerate(VERSIONS[version]):
@@ -223,7 +223,7 @@ def test_super_packet_of_64_kilobytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_big_tcp(tmp_path: Path, version: int) -> None:
+def test_a_super_packet_above_64_kb_is_one_segment(tmp_path: Path, version: int) -> None:
     """Super-packets above 64 kB: IPv4 with a length of zero, IPv6 as a jumbogram (RFC 2675)."""
     template = next(s for s in VERSIONS[version] if s.payload)
     big = replace(template, payload=bytes(100_000))
@@ -241,7 +241,7 @@ def test_big_tcp(tmp_path: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize("snap_length", [54, 58, 66, 68, 70, 96])
-def test_snap_length(tmp_path: Path, snap_length: int) -> None:
+def test_lengths_of_cut_frames_come_from_their_headers(tmp_path: Path, snap_length: int) -> None:
     """Lengths come from the headers; options that were cut are not made up."""
     path = tmp_path / "capture"
     frames = frames_of(VERSIONS[4], layers.ethernet)

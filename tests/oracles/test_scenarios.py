@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_expected_values(tmp_path: Path, name: str) -> None:
+def test_connections_have_the_values_of_the_scenario(tmp_path: Path, name: str) -> None:
     scenario = SCENARIOS[name]()
     connections = list(open_capture(str(written(tmp_path / "capture", scenario.segments))).connections)
     assert len(connections) == len(scenario.expected)
@@ -34,7 +34,7 @@ def test_expected_values(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_packets(tmp_path: Path, name: str) -> None:
+def test_packets_are_those_sent_and_those_tshark_sees(tmp_path: Path, name: str) -> None:
     segments = SCENARIOS[name]().segments
     path = written(tmp_path / "capture", segments)
     capture = open_capture(str(path))

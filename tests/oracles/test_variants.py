@@ -43,7 +43,7 @@ def changed(name: str, directory: Path) -> list[tuple[Connection, PacketColumns]
 
 
 @pytest.mark.parametrize("name", ["no timestamps", "no timestamps, IP ID, window"])
-def test_timestamps_go(tmp_path: Path, name: str) -> None:
+def test_timestamps_go_from_packets_and_the_syn(tmp_path: Path, name: str) -> None:
     for connection, columns in changed(name, tmp_path):
         assert not (columns.marks & Mark.HAS_TIMESTAMPS).any()
         assert not connection.up.timestamps
@@ -74,7 +74,7 @@ def test_sequence_numbers_shift_without_moving_offsets(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("parts_per_million", [200, -200, 500, -500])
-def test_clock_drifts(tmp_path: Path, parts_per_million: int) -> None:
+def test_the_mobile_clock_drifts_by_so_much(tmp_path: Path, parts_per_million: int) -> None:
     _, (_, mobile) = changed(f"drift {parts_per_million:+d} ppm", tmp_path)
     before = read(MOBILE)[1].time_ns
     stretched = (mobile.time_ns[-1] - mobile.time_ns[0]) / (before[-1] - before[0])
@@ -92,13 +92,13 @@ def test_packets_get_lost_at_both_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [54, 68])
-def test_snap_length(tmp_path: Path, length: int) -> None:
+def test_frames_are_cut_at_the_snap_length(tmp_path: Path, length: int) -> None:
     changed(f"snap length {length}", tmp_path)
     held = [len(frame.data) for frame in read_capture(tmp_path / "0.pcap").frames]
     assert max(held) == length
 
 
-def test_microseconds(tmp_path: Path) -> None:
+def test_times_are_cut_to_microseconds(tmp_path: Path) -> None:
     _, (_, mobile) = changed("microseconds", tmp_path)
     assert not (mobile.time_ns % 1000).any()
     assert (read(MOBILE)[1].time_ns % 1000).any()

@@ -112,7 +112,7 @@ def test_memory_changes_nothing() -> None:
     assert pepscope("inspect", "--json", "--memory", "1MiB", MANY).stdout == pepscope("inspect", "--json", MANY).stdout
 
 
-def test_filter() -> None:
+def test_a_filter_leaves_other_packets_out() -> None:
     document = json.loads(pepscope("inspect", "--json", "--filter", "src port 5001", ONE).stdout)
     assert document["connections"][0]["up"]["packets"] == 0
     assert document["connections"][0]["down"]["packets"] == document["packets"] > 0
@@ -306,7 +306,7 @@ def test_help_names_every_command_and_imports_none() -> None:
         assert f"| {module}\n" not in done.stderr.replace(" ", "").replace("|", "| ")
 
 
-def test_version() -> None:
+def test_the_version_is_told_by_the_command() -> None:
     assert pepscope("--version").stdout.decode().startswith("pepscope, version 0.")
 
 

@@ -21,7 +21,7 @@ from pepscope.sizes import format_bytes, format_count, format_size, format_span,
         ("2mb", 2_000_000),
     ],
 )
-def test_units(text: str, size: int) -> None:
+def test_a_size_is_read_by_its_unit(text: str, size: int) -> None:
     assert parse_size(text) == size
 
 

@@ -42,7 +42,7 @@ def test_images_get_smaller_and_stay_the_picture(name: str, mode: str) -> None:
 
 @settings(deadline=None, max_examples=30)
 @given(st.sampled_from(["JPEG", "WEBP"]), st.integers(1, 95), st.integers(1, 95), st.integers(1, 40))
-def test_never_larger(name: str, before: int, quality: int, side: int) -> None:
+def test_recompressed_pictures_are_never_larger(name: str, before: int, quality: int, side: int) -> None:
     body = picture(name, size=(side, side), quality=before)
     smaller = recompress_image(headers(f"image/{name.lower()}"), body, quality, PIXELS)
     assert smaller is None or len(smaller.body) < len(body)
@@ -91,7 +91,7 @@ def test_text_becomes_gzip_only_where_that_is_smaller(body: bytes) -> None:
     ("accepted", "takes"),
     [("gzip", True), ("br, GZIP;q=0.5", True), ("*", True), ("gzip;q=0", False), ("br", False), ("", False)],
 )
-def test_accept_encoding(accepted: str, takes: bool) -> None:
+def test_text_is_compressed_only_for_clients_that_accept_it(accepted: str, takes: bool) -> None:
     request = [(b"accept-encoding", accepted.encode())] if accepted else []
     assert accepts_gzip(request) == takes
     assert (compress_text(request, headers("text/plain"), b"same " * 1000) is not None) == takes

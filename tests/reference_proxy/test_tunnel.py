@@ -49,7 +49,7 @@ def test_garbage_is_refused_or_round_trips(data: bytes) -> None:
 
 @settings(deadline=None)
 @given(st.binary(max_size=40))
-def test_destinations(payload: bytes) -> None:
+def test_a_destination_that_is_read_is_written_and_read_the_same(payload: bytes) -> None:
     try:
         host, port = decode_destination(payload)
     except MalformedError:

@@ -16,12 +16,12 @@ from reports.quantities import describe_number, format_bytes, format_percent, fo
         (7200.0, "120 min"),
     ],
 )
-def test_durations(seconds: float, text: str) -> None:
+def test_a_duration_has_few_digits_and_a_fitting_unit(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (999, "999 B"), (999_900, "1 MB"), (2_500_000, "2.5 MB")])
-def test_bytes(count: int, text: str) -> None:
+def test_a_size_has_few_digits_and_a_fitting_unit(count: int, text: str) -> None:
     assert format_bytes(count) == text
 
 

@@ -48,7 +48,7 @@ def test_an_added_field_is_named():
     assert (found.finding, found.numbers["added_fields"]) == ("rewritten-headers", "via")
 
 
-def test_other_bytes():
+def test_a_recompressed_download_has_other_bytes():
     (pair,) = pairs("reg_dl_cubic_lte")
     recompressed = {Direction.UP: pair.alignment[Direction.UP], Direction.DOWN: StreamAlignment(0, 40, 0.05)}
     assert examined(replace(pair, alignment=recompressed)).finding == "other-bytes"

@@ -83,7 +83,7 @@ def test_what_no_harmless_box_explains_leaves_the_most_probable_end_to_end_undec
         (["handshake-made-anew", "acks-nearer-than-path", "window-alternates"], Verdict.SPLIT_TCP),
     ],
 )
-def test_verdict(findings: list[str], verdict: Verdict) -> None:
+def test_findings_end_in_the_verdict_that_their_weights_give(findings: list[str], verdict: Verdict) -> None:
     assert judge([evidence(finding) for finding in findings]).verdict is verdict
 
 
@@ -108,7 +108,7 @@ def test_early_acknowledgements_of_untouched_data_are_local_acknowledgement() ->
         (["transport-changed-relayed"], Mechanism.TUNNEL),
     ],
 )
-def test_mechanism(findings: list[str], mechanism: Mechanism | None) -> None:
+def test_findings_end_in_the_mechanism_that_they_name(findings: list[str], mechanism: Mechanism | None) -> None:
     assert judge([evidence(finding) for finding in findings]).mechanism is mechanism
 
 

@@ -43,7 +43,7 @@ PACKED = st.one_of(st.binary(min_size=4, max_size=4), st.binary(min_size=16, max
 
 
 @pytest.mark.parametrize(("address", "hidden"), PUBLISHED.items())
-def test_published_addresses(address: str, hidden: str):
+def test_published_addresses_become_the_published_ones(address: str, hidden: str):
     assert CryptoPan(KEY).text(address) == hidden
 
 

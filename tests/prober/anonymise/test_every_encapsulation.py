@@ -89,7 +89,7 @@ def test_every_link_layer_that_tshark_does_not_know(name: str, tmp_path: Path):
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", TUNNELS)
-def test_every_tunnel(name: str, version: int, tmp_path: Path):
+def test_packets_in_every_tunnel_are_anonymised(name: str, version: int, tmp_path: Path):
     _, wrap_up, wrap_down, _, _ = TUNNELS[name]
     client = VERSIONS[version][0].source
     frames = [
@@ -121,7 +121,9 @@ def test_ipv6_extension_headers(kinds: tuple[int, ...], tmp_path: Path):
 
 @pytest.mark.parametrize(("order", "resolution"), [*itertools.product("<>", (6, 9, 0x80 | 20))])
 @pytest.mark.parametrize("simple_blocks", [False, True])
-def test_pcapng(order: containers.ByteOrder, resolution: int, simple_blocks: bool, tmp_path: Path):
+def test_pcapng_is_anonymised_and_loses_comments_and_unknown_blocks(
+    order: containers.ByteOrder, resolution: int, simple_blocks: bool, tmp_path: Path
+):
     interfaces = [Interface(1, resolution), Interface(101, 9, 7), Interface(276, 0x80 | 30)]
     wraps = [layers.ethernet_padded, layers.raw, layers.linux_sll2]
     used = 1 if simple_blocks else 3
@@ -132,7 +134,7 @@ def test_pcapng(order: containers.ByteOrder, resolution: int, simple_blocks: boo
     assert b"a comment" not in target.read_bytes()
 
 
-def test_snoop(tmp_path: Path):
+def test_snoop_is_anonymised_and_stays_snoop(tmp_path: Path):
     frames = [Frame(s.time_ns, layers.ethernet(s.packet())) for s in VERSIONS[4]]
     target = assert_anonymised(containers.write_snoop(frames, containers.SNOOP_ETHERNET), tmp_path, len(frames))
     assert target.read_bytes().startswith(b"snoop")
@@ -140,7 +142,7 @@ def test_snoop(tmp_path: Path):
 
 
 @pytest.mark.parametrize("compression", Compression)
-def test_every_compression(compression: Compression, tmp_path: Path):
+def test_captures_of_every_compression_are_anonymised(compression: Compression, tmp_path: Path):
     frames = [Frame(s.time_ns, layers.ethernet(s.packet())) for s in VERSIONS[4]]
     data = containers.compress(containers.write_pcap(frames, containers.LINK_ETHERNET), compression)
     assert_anonymised(data, tmp_path, len(frames))
@@ -180,7 +182,7 @@ def top_level(frame: CapturedFrame) -> list[Header]:
     kind=st.sampled_from(KINDS),
     compression=st.sampled_from(Compression),
 )
-def test_random_nestings(version, envelopes, link, kind, compression):
+def test_tunnels_in_tunnels_are_anonymised(version, envelopes, link, kind, compression):
     link_type, wrap = links.LINKS[link]
     frames = []
     for segment in VERSIONS[version][:8]:

@@ -41,7 +41,7 @@ def test_any_text_gives_targets_or_an_error_of_ours(lines):
     assert all(1 <= each.port <= 65_535 and each.host for each in found)
 
 
-def test_ports():
+def test_ports_are_read_once_each_and_nonsense_is_refused():
     assert read_ports("80, 443,80") == (80, 443)
     for text in ("", "80,", "0", "x", "70000"):
         with pytest.raises(UsageError):

@@ -154,7 +154,7 @@ def test_there_are_only_so_many_sessions(here: Here) -> None:
         assert later.session not in names
 
 
-def test_sessions_expire(tmp_path: Any) -> None:
+def test_a_session_that_expired_is_replaced(tmp_path: Any) -> None:
     """That each request renews it is tested where time is virtual."""
     with serving_here(tmp_path, session_s=0.5) as here:
         first = here.session
@@ -225,7 +225,7 @@ def copy(source: Any, sink: Any) -> None:
         source.shutdown(0)
 
 
-def test_patience_ends(here: Here) -> None:
+def test_a_server_that_does_not_answer_is_given_up(here: Here) -> None:
     with ControlClient("127.0.0.1", 1, here.key, patience_s=0.5) as mobile:
         began = time.monotonic()
         with pytest.raises(UnreachableError, match="did not answer for 0"):
