@@ -101,7 +101,7 @@ def reproduce(
 
 
 def _write_pages(result: Reproduction, output: Path) -> None:
-    from pepscope.writers import writer
+    from pepscope.plugins import writer
 
     page = output / f"{result.paper}.html"
     writer("reproduction-html")(result, page)

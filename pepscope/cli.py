@@ -10,7 +10,8 @@ import click
 
 import pepscope
 from pepscope.command_line.failures import INTERRUPTED, complain, exit_status, written_out
-from pepscope.plugins import find, freeze_imports, names
+from pepscope.command_line.garbage import freeze_imports
+from pepscope.plugins import find, names
 
 COMMANDS = "pepscope.commands"
 

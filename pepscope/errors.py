@@ -7,11 +7,6 @@ option outside its range a ValueError.
 from __future__ import annotations
 
 
-def printable(text: str) -> str:
-    """Replace control characters, which a path or a capture may hold, so that they cannot steer a terminal."""
-    return "".join(character if character.isprintable() else "?" for character in text)
-
-
 class PepscopeError(Exception):
     """Root of all errors of ours; the command line prints the message and exits with `exit_status`."""
 

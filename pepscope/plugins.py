@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib import import_module
 from importlib.machinery import PathFinder
 from typing import Any, TypeVar
 
-from pepscope.errors import PepscopeError
+from pepscope.errors import PepscopeError, UsageError
 
 Plugin = TypeVar("Plugin")
 
 _OURS = "pepscope"
+
+#: Rooms register what writes their results.
+_WRITERS = "pepscope.writers"
 
 
 class Offer:
@@ -63,6 +64,16 @@ def names(group: str) -> tuple[str, ...]:
     from importlib.metadata import entry_points
 
     return tuple(sorted({entry.name for entry in entry_points(group=group)}))
+
+
+def writer(name: str) -> Callable[..., Any]:
+    """What writes results in a format (group `pepscope.writers`), loaded. Raises UsageError where no installed room
+    offers it."""
+    entry = find(_WRITERS, name)
+    if entry is None:
+        raise UsageError(f"no writer for {name} is installed, only for {', '.join(names(_WRITERS)) or 'nothing'}")
+    write: Callable[..., Any] = entry.load()
+    return write
 
 
 def is_offered(group: str) -> bool:
@@ -119,25 +130,6 @@ def loaded(group: str, kind: type[Plugin]) -> tuple[Plugin, ...]:
             raise PepscopeError(f"the plug-in {entry.name} ({entry.value}) of {group} must be a {kind.__name__}")
         found.append(plugin)
     return tuple(found)
-
-
-@contextmanager
-def garbage_kept() -> Iterator[None]:
-    """Look for no garbage while modules are imported, whose objects stay."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-def freeze_imports() -> None:
-    """Let garbage be looked for from now on. What is imported stays: it need not be gone through again, neither while
-    the command runs nor at its end."""
-    gc.freeze()
-    gc.enable()
 
 
 def _own_entry_points() -> dict[tuple[str, str], str]:

@@ -87,7 +87,7 @@ def simulate(
             raise UsageError("give -o DIR for the captures, or --no-captures")
         runs = _simulate(chosen, output, repeat, not no_captures)
         if html_to is not None:
-            from pepscope.writers import writer
+            from pepscope.plugins import writer
 
             writer("simulation-html")(runs[0], html_to)
             announce(html_to)

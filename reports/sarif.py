@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pepscope
-from pepscope.errors import printable
+from pepscope.terminal import printable
 from pepscope.whole_file import write_output
 from reports.errors import cannot_write
 

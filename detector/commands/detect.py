@@ -30,7 +30,7 @@ from pepscope.command_line.options import (
 )
 from pepscope.command_line.reports import ReportingCommand, report_option
 from pepscope.errors import UsageError
-from pepscope.writers import writer
+from pepscope.plugins import writer
 
 _FAIL_KINDS = {
     "split": {"split-tcp", "tcp-proxy"},

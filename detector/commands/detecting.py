@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from detector.commands.archives import is_archive
 from detector.options import DECISION_PROBABILITY
 from pepscope.captures.warnings import temporary_files_note
-from pepscope.command_line.colour import is_coloured
+from pepscope.command_line.garbage import freeze_imports
 from pepscope.command_line.progress import Progress
 from pepscope.command_line.volume import announce, note, say
 from pepscope.errors import UsageError
-from pepscope.plugins import freeze_imports
+from pepscope.plugins import writer
+from pepscope.terminal import is_coloured
 from pepscope.whole_file import STANDARD_OUTPUT
-from pepscope.writers import writer
 
 if TYPE_CHECKING:
     from detector.shown.asked import AskedPackets

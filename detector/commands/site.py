@@ -42,7 +42,7 @@ def write_site(result: str, directory: str, pages: int | None, *, as_json: bool 
     """Write the site, and say what was written: to standard output, as JSON where asked for; on standard error where
     `as_json` is None, because standard output is another result's."""
     from pepscope.command_line.progress import Progress
-    from pepscope.writers import writer
+    from pepscope.plugins import writer
 
     with ExitStack() as shown:
         bars: dict[str, Progress] = {}

@@ -111,7 +111,7 @@ def validate(
 
 def _write(result: Validation, files: dict[str, str | None]) -> None:
     """The reports of `files`, by format, and the table where none of them goes to standard output."""
-    from pepscope.writers import writer
+    from pepscope.plugins import writer
 
     for name, path in files.items():
         if path is None:

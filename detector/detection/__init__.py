@@ -16,8 +16,8 @@ from pepscope.captures.at_once import open_captures
 from pepscope.captures.capture import Capture, KeptPayload
 from pepscope.captures.files.digest import FileDigest
 from pepscope.captures.opening.capture_files import CaptureFile, capture_name
+from pepscope.command_line.garbage import garbage_kept
 from pepscope.errors import UsageError
-from pepscope.plugins import garbage_kept
 
 if TYPE_CHECKING:
     from detector.one_capture.networks import NetworkTable

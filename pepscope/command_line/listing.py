@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pepscope.captures.capture import open_capture
 from pepscope.captures.warnings import temporary_files_note
-from pepscope.command_line.colour import is_coloured
 from pepscope.command_line.progress import Progress
 from pepscope.command_line.volume import announce, note
 from pepscope.errors import UsageError
+from pepscope.terminal import is_coloured
 from pepscope.whole_file import STANDARD_OUTPUT, output_file
 
 if TYPE_CHECKING:
@@ -86,8 +86,7 @@ def list_connections(asked: Listing) -> None:
 
 def _write_page(capture: Capture, path: str) -> None:
     """Draw the connections with most payload. Raises UsageError where what draws is not installed."""
-    from pepscope.plugins import find
-    from pepscope.writers import writer
+    from pepscope.plugins import find, writer
 
     entry = find("pepscope.api", "connection_series")
     if entry is None:

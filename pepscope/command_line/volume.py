@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from pepscope.errors import printable
+from pepscope.terminal import printable
 from pepscope.whole_file import STANDARD_OUTPUT
 
 if TYPE_CHECKING:

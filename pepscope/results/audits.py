@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pepscope.captures.packets import Direction
+from pepscope.plugins import writer
 from pepscope.results.verdicts import Evidence, Mechanism, PairResult, Verdict
-from pepscope.writers import writer
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pepscope.captures.direction import Direction
 from pepscope.captures.files.named_packets import EvidencePacket, connection_filter
 from pepscope.captures.provenance import Tool
-from pepscope.writers import writer
+from pepscope.plugins import writer
 
 if TYPE_CHECKING:
     import numpy as np

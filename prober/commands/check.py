@@ -15,8 +15,8 @@ from pepscope.command_line.options import Duration
 from pepscope.command_line.reports import ReportingCommand, report_option
 from pepscope.command_line.volume import announce
 from pepscope.errors import PepscopeError, UsageError
+from pepscope.plugins import writer
 from pepscope.whole_file import STANDARD_OUTPUT, write_output
-from pepscope.writers import writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

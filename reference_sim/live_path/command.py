@@ -196,7 +196,7 @@ def _compare(
         if not as_json:
             click.echo(comparisons[-1].table())
     if html is not None:
-        from pepscope.writers import writer
+        from pepscope.plugins import writer
 
         writer("comparison-html")(comparisons, html)
         announce(html)

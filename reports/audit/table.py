@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TextIO
 
-from pepscope.errors import printable
 from pepscope.results.verdicts import Mechanism, Verdict
+from pepscope.terminal import printable
 from reports.audit.gain_chart import read_gains
 from reports.quantities import format_bytes, format_count, format_percent, format_seconds
 from reports.terminal import COLOURS, FAINT, WARNING, paint, wrapped

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pepscope.errors import printable
 from pepscope.results.verdicts import DetectionResult, GroupResult
+from pepscope.terminal import printable
 from reports.detection.ranking import groups_by_attention, verdict_probability
 from reports.quantities import format_count, format_percent
 from reports.terminal import COLOURS, FAINT, PROBABILITY_WIDTH, VERDICT_WIDTH, faint, paint, wrapped

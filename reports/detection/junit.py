@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
 from pepscope.captures.provenance import time_text
-from pepscope.errors import printable
 from pepscope.results.verdicts import GroupResult, PairResult, Verdict
+from pepscope.terminal import printable
 from pepscope.whole_file import write_output
 from reports.errors import cannot_write
 from reports.wording import group_name, group_sentence, verdict_sentence

@@ -9,8 +9,8 @@ from typing import Any
 
 from pepscope.captures.files.named_packets import locator
 from pepscope.captures.provenance import time_text
-from pepscope.errors import printable
 from pepscope.results.verdicts import DetectionResult, Evidence, GroupResult, Outcome, PairResult, Verdict
+from pepscope.terminal import printable
 from reports.detection.contract import read_document
 from reports.detection.ranking import (
     by_attention,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
-from pepscope.errors import printable
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import CaptureSummary, PairResult, SplitPlace
+from pepscope.terminal import printable
 from reports.detection.group_table import group_lines
 from reports.detection.ranking import (
     ListedConnection,

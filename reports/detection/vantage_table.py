@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pepscope.errors import printable
 from pepscope.results.verdicts import DetectionResult, GroupResult, GroupSide, HostResult, Verdict
+from pepscope.terminal import printable
 from reports.detection.ranking import class_probability, groups_by_attention, hosts_by_attention
 from reports.quantities import format_count, format_percent, format_seconds
 from reports.terminal import COLOURS, FAINT, PROBABILITY_WIDTH, VERDICT_WIDTH, faint, paint, wrapped

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
 from detector.corpora.validation.scoring import FAILED, Score
-from pepscope.errors import printable
+from pepscope.terminal import printable
 from pepscope.whole_file import write_output
 from reports.errors import cannot_write
 from reports.validation.wording import MEANINGS, change_text, sentence

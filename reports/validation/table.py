@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
 from detector.corpora.validation.scoring import SAYINGS
-from pepscope.errors import printable
+from pepscope.terminal import printable
 from reports.page_parts import counted
 from reports.quantities import format_seconds
 from reports.terminal import FAINT, WARNING, paint, wrapped

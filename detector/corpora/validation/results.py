@@ -19,7 +19,7 @@ from detector.corpora.validation.judging import Answered, JudgedRun
 from detector.corpora.validation.labels import Case
 from detector.corpora.validation.scoring import Judgement, confusion, rates
 from pepscope.extras import needed
-from pepscope.writers import writer
+from pepscope.plugins import writer
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pepscope.captures.connections import Close, Connection
-from pepscope.errors import printable
 from pepscope.sizes import format_count
+from pepscope.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pepscope.command_line.colour import is_coloured
 from pepscope.command_line.volume import announce
+from pepscope.plugins import writer
+from pepscope.terminal import is_coloured
 from pepscope.whole_file import STANDARD_OUTPUT, write_output
-from pepscope.writers import writer
 
 if TYPE_CHECKING:
     from pepscope.results.audits import AuditResult

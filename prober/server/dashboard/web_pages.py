@@ -9,7 +9,7 @@ from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from urllib.parse import parse_qs, unquote
 
-from pepscope.writers import writer
+from pepscope.plugins import writer
 from prober.server.archives.stored_archive import ArchiveRecord
 from prober.server.dashboard.judged_archives import JudgedArchives
 from prober.server.dashboard.readers import Readers
