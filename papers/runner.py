@@ -15,7 +15,7 @@ from papers.results import Assessment, Reproduction, Table
 from papers.run_count import RunCount
 from papers.search.sensitivity import Verdicts, runs_of, sensitivity, verdicts_of
 from papers.statements.page import statements_text
-from pepscope.whole_file import write_whole
+from pepscope.whole_file import whole_file, write_whole
 
 RESULT_FILE = "reproduction.json"
 STATEMENTS_FILE = "statements.md"
@@ -77,4 +77,5 @@ def _write(result: Reproduction, directory: Path) -> None:
 def _write_table(table: Table, directory: Path) -> None:
     write_whole(directory / f"{table.name}.csv", table.frame.to_csv(index=False))
     if find_spec("pyarrow") is not None:
-        table.frame.to_parquet(directory / f"{table.name}.parquet", index=False)
+        with whole_file(directory / f"{table.name}.parquet") as stream:
+            table.frame.to_parquet(stream, index=False)

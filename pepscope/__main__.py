@@ -13,6 +13,9 @@ def main() -> None:
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_closed_streams()
     try:
+        from pepscope.command_line.signals import end_in_order
+
+        end_in_order()
         from pepscope.command_line.direct import run_directly
 
         if (status := run_directly(sys.argv[1:])) is not None:

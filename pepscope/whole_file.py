@@ -23,7 +23,7 @@ def whole_file(path: Path, *, mode: int = 0o666, durable: bool = False) -> Itera
     `mode` is its permissions, less the umask. Several processes may write the same file at the same time, unless it is
     `durable`: then it survives a loss of power, and what a killed process left goes with the next try. Raises OSError.
     """
-    partial = path.with_name(f".{path.name}.partial" if durable else f".{path.name}.{os.getpid()}")
+    partial = path.with_name(f".{path.name}.partial") if durable else _partial(path)
     with _failing_as(path):
         partial.unlink(missing_ok=True)
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -45,8 +45,25 @@ def whole_file(path: Path, *, mode: int = 0o666, durable: bool = False) -> Itera
 def whole_path(path: Path) -> Iterator[Path]:
     """As `whole_file`, for what opens the file by its name: the empty file to write to."""
     with whole_file(path) as stream:
-        yield path.with_name(f".{path.name}.{os.getpid()}")
+        yield _partial(path)
         stream.flush()
+
+
+@contextlib.contextmanager
+def whole_files(directory: Path) -> Iterator[Path]:
+    """As `whole_file`, for files that belong together: the directory to write them into, beside nothing else.
+
+    They take their places in `directory` when the block ends, and none does if it raises.
+    """
+    import tempfile
+
+    with _failing_as(directory):
+        partial = tempfile.TemporaryDirectory(prefix=f".{os.getpid()}-", dir=directory)
+    with partial as place:
+        yield type(directory)(place)
+        for each in sorted(type(directory)(place).iterdir()):
+            with _failing_as(directory / each.name):
+                each.replace(directory / each.name)
 
 
 def write_whole(path: Path, content: bytes | str, *, mode: int = 0o666, durable: bool = False) -> None:
@@ -63,6 +80,14 @@ def is_stream(path: str | Path) -> bool:
 
     target = Path(path)
     return target.exists() and not target.is_file()
+
+
+@contextlib.contextmanager
+def output_path(path: Path) -> Iterator[Path]:
+    """As `output_file`, for what opens the file by its name."""
+    target = path.resolve()
+    with contextlib.nullcontext(target) if is_stream(target) else whole_path(target) as place:
+        yield place
 
 
 @contextlib.contextmanager
@@ -104,6 +129,11 @@ def write_output(path: str | Path, text: str) -> None:
     content = text.encode("utf-8", "replace")
     with output_file(path) as stream:
         stream.write(content)
+
+
+def _partial(path: Path) -> Path:
+    """Where a file is while it is not whole."""
+    return path.with_name(f".{path.name}.{os.getpid()}")
 
 
 @contextlib.contextmanager

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pepscope import _core
 from pepscope.errors import PepscopeError, SimulationError, UsageError
 from pepscope.extras import needed
-from pepscope.whole_file import write_whole
+from pepscope.whole_file import whole_file, whole_files, write_whole
 from reference_sim.library import load_scenario
 from reference_sim.plug_ins import PlugIns
 from reference_sim.run import Quantity, Run, Series
@@ -35,9 +36,9 @@ def simulate(
     """Run a scenario, given as such, by its name or as a TOML file.
 
     With a `directory`, captures (unless `captures` is false), `truth.json` and, where the scenario records them,
-    `series.parquet` and `arrivals.parquet` are written there; `truth.json` comes last, so a directory without one holds
-    no finished run. Without a directory nothing is written. `seed` replaces the scenario's own. `progress` gets
-    simulated milliseconds, done and in all.
+    `series.parquet` and `arrivals.parquet` are written there when the run has ended; `truth.json` comes last, so a
+    directory without one holds no finished run. Without a directory nothing is written. `seed` replaces the scenario's
+    own. `progress` gets simulated milliseconds, done and in all.
 
     Raises ScenarioError for a scenario that cannot be run, SimulationError for a run that failed, OSError.
     """
@@ -45,14 +46,19 @@ def simulate(
         scenario = load_scenario(scenario)
     if seed is not None:
         scenario = scenario.with_values({"seed": seed})
-    if directory is not None:
-        directory = Path(directory)
-        directory.mkdir(parents=True, exist_ok=True)
+    if directory is None:
+        return _run(scenario, None, progress)
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    with whole_files(directory) as place:
+        try:
+            run = _run(scenario, place if captures else None, progress)
+        except SimulationError as error:
+            raise SimulationError(str(error).replace(str(place), str(directory))) from error
+        _write_tables(run, place)
         (directory / TRUTH_FILE).unlink(missing_ok=True)
-    run = _run(scenario, directory if captures else None, progress)
-    if directory is not None:
-        _write(run, directory)
-    return run
+    write_whole(directory / TRUTH_FILE, json.dumps(run.truth, indent=1, sort_keys=True) + "\n")
+    return replace(run, captures={name: directory / path.name for name, path in run.captures.items()})
 
 
 def _run(scenario: Scenario, directory: Path | None, progress: Callable[[int, int], object] | None) -> Run:
@@ -87,7 +93,7 @@ def _run(scenario: Scenario, directory: Path | None, progress: Callable[[int, in
     )
 
 
-def _write(run: Run, directory: Path) -> None:
+def _write_tables(run: Run, directory: Path) -> None:
     if run.series.quantities:
         write_parquet(run.series.to_frame(), directory / SERIES_FILE)
     if len(run.arrivals["flow"]):
@@ -95,12 +101,12 @@ def _write(run: Run, directory: Path) -> None:
             import pandas as pd
 
         write_parquet(pd.DataFrame(dict(run.arrivals)), directory / ARRIVALS_FILE)
-    write_whole(directory / TRUTH_FILE, json.dumps(run.truth, indent=1, sort_keys=True) + "\n")
 
 
 def write_parquet(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table. Raises UsageError where pyarrow is missing, OSError."""
+    """Write a table, as a `whole_file`. Raises UsageError where pyarrow is missing, OSError."""
     try:
-        frame.to_parquet(path, index=False)
+        with whole_file(path) as stream:
+            frame.to_parquet(stream, index=False)
     except ImportError:
         raise UsageError("series as Parquet need the package pyarrow: pip install 'pepscope[parquet]'") from None

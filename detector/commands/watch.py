@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +12,7 @@ import click
 from detector.commands.detect import FailOn
 from pepscope.command_line.options import Duration, SizeType, filter_option, least_probability_option, memory_option
 from pepscope.command_line.reports import ReportingCommand, json_option
+from pepscope.command_line.signals import stopped_by_signals
 from pepscope.errors import UsageError
 from pepscope.settings.socket_address import parse_socket_address
 
@@ -222,7 +220,7 @@ def watch(
             from pepscope.command_line.metrics import serve_metrics
 
             running.callback(serve_metrics(*metrics, WatchCollector(watching.snapshot), with_process=True))
-        with _stopped_by_signals() as stopped, outputs.shown():
+        with stopped_by_signals() as stopped, outputs.shown():
             failure = _run(watching, stopped, duration_s, once)
     outputs.summarise(watching)
     if failure is not None:
@@ -247,21 +245,3 @@ def _fails(verdicts: set[str], kinds: frozenset[str]) -> bool:
         click.echo("pepscope: nothing could be judged, which --fail-on does not take for success.", err=True)
         return True
     return bool(verdicts & kinds)
-
-
-@contextmanager
-def _stopped_by_signals() -> Iterator[threading.Event]:
-    """An event that signals set; a second SIGINT interrupts."""
-    stopped = threading.Event()
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        if number == signal.SIGINT and stopped.is_set():
-            raise KeyboardInterrupt
-        stopped.set()
-
-    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield stopped
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

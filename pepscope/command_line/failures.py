@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
+from pepscope.command_line.signals import EndedBySignal
 from pepscope.command_line.volume import say
 from pepscope.errors import PepscopeError
 
@@ -58,6 +59,8 @@ def exit_status(act: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         say("")  # behind the terminal's ^C
         return complain("interrupted", INTERRUPTED)
+    except EndedBySignal as end:
+        return complain(f"ended by {end.signal.name}", end.status)
     except SystemExit:
         raise
     except BaseException as error:  # a panic in Rust is no Exception

@@ -10,6 +10,7 @@ import click
 
 from pepscope.command_line.options import Duration, SizeType
 from pepscope.command_line.reports import is_standard_input_meant
+from pepscope.command_line.signals import stopped_by_signals
 from pepscope.errors import UsageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -79,7 +80,7 @@ def given_or_captured(
     )
     click.echo(f"capturing on {interface}, {ends}; {end}", err=True)
     with captured(
-        interface, duration_s=duration_s, most_bytes=capture_bytes or MOST_BYTES,
+        interface, stopped_by_signals, duration_s=duration_s, most_bytes=capture_bytes or MOST_BYTES,
         filter_expression=filter_expression or "", kept_as=None if kept_as is None else Path(kept_as),
     ) as capture:  # fmt: skip
         for note in capture.notes:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
+from pepscope.command_line.signals import EndedBySignal
 from pepscope.command_line.volume import announce
 from pepscope.errors import UsageError
 from pepscope.whole_file import STANDARD_OUTPUT, is_stream, write_output
@@ -96,6 +97,8 @@ class ReportingCommand(click.Command):
         try:
             with redirect_stdout(text):
                 value = super().invoke(ctx)
+        except EndedBySignal:
+            raise
         except (SystemExit, click.exceptions.Exit):
             _keep(path, text)
             raise

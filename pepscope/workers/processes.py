@@ -5,12 +5,18 @@ from __future__ import annotations
 import multiprocessing
 import multiprocessing.forkserver
 import os
+import signal
 import threading
+import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from typing import TypeVar
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from types import FrameType
+from typing import NoReturn, TypeVar
 
+from pepscope.command_line.signals import ENDING_SIGNALS, EndedBySignal, signals_held, take_signals
 from pepscope.workers.errors import MOST_TRIES, WorkerDiedError
 
 Item = TypeVar("Item")
@@ -19,8 +25,8 @@ Outcome = TypeVar("Outcome")
 #: After so many deaths, and nothing done before, no worker can start.
 _HOPELESS = 5
 
-#: 128 + SIGINT, as shells report it.
-_INTERRUPTED = 130
+#: What is under way when work is given up may take so long to clean up.
+_GRACE_S = 5.0
 
 
 def start_server(imported: Sequence[str]) -> None:
@@ -29,7 +35,8 @@ def start_server(imported: Sequence[str]) -> None:
     Once it runs, with whatever modules, this does nothing more.
     """
     multiprocessing.get_context("forkserver").set_forkserver_preload(["__main__", *imported])
-    multiprocessing.forkserver.ensure_running()
+    with signals_held():
+        multiprocessing.forkserver.ensure_running()
 
 
 def over_processes(
@@ -45,8 +52,14 @@ def over_processes(
     while waiting or suspects:
         together = waiting or [next(iter(suspects))]
         workers = min(processes, len(together))
-        with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
+        ending, giving_up = context.Pipe(duplex=False)
+        with (
+            ending,
+            ProcessPoolExecutor(workers, mp_context=context, initializer=_obey_parent, initargs=(ending,)) as pool,
+            giving_up,
+        ):
             died = yield from _until_one_dies(pool, 2 * workers, work, items, together, finished)
+            pool.shutdown()
         deaths += bool(died)
         if deaths == _HOPELESS and not finished:
             raise WorkerDiedError(
@@ -76,7 +89,8 @@ def _until_one_dies(
     def submit() -> None:
         place = next(queue, None)
         if place is not None:
-            running[pool.submit(_done, work, items[place])] = place
+            with signals_held():
+                running[pool.submit(_done, work, items[place])] = place
 
     try:
         for _ in range(at_once):
@@ -103,20 +117,34 @@ def _until_one_dies(
 
 
 def _done(work: Callable[[Item], Outcome], item: Item) -> Outcome:
-    """The outcome of an item. What is interrupted from the keyboard cleans up and begins nothing more."""
+    """The outcome of an item. What is given up cleans up, and its process begins nothing more."""
+    signal.signal(signal.SIGTERM, _give_up)
     try:
         return work(item)
-    except KeyboardInterrupt:
-        os._exit(_INTERRUPTED)
+    except EndedBySignal as end:
+        os._exit(end.status)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _end_with_parent() -> None:
-    """Ends a worker when its parent is killed: its siblings hold the pipe open on which it waits for work."""
-    parent = multiprocessing.parent_process()
+def _give_up(number: int, _frame: FrameType | None) -> NoReturn:
+    raise EndedBySignal(number)
+
+
+def _obey_parent(ending: Connection) -> None:
+    """Have a worker end when its parent gives the work up or is killed: either closes the other end of `ending`.
+
+    A terminal's Ctrl-C, which reaches workers as well, is for the parent.
+    """
+    for each in ENDING_SIGNALS:
+        signal.signal(each, signal.SIG_DFL if each == signal.SIGTERM else signal.SIG_IGN)
+    take_signals()
 
     def watch() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
+        with suppress(EOFError, OSError):
+            ending.recv_bytes()
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+        time.sleep(_GRACE_S)
+        os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

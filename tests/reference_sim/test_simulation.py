@@ -11,7 +11,6 @@ import pytest
 
 import pepscope
 from pepscope.captures.capture import open_capture
-from pepscope.errors import SimulationError
 from reference_sim.scenario import Scenario
 from reference_sim.simulation import simulate
 
@@ -57,13 +56,26 @@ def test_without_a_directory_nothing_is_written(small: Path, tmp_path: Path) -> 
     assert run.summary()["delivered_bytes"] == 60_000
 
 
-def test_a_failed_run_leaves_no_truth(small: Path, tmp_path: Path) -> None:
-    simulate(small, tmp_path / "out")
-    (tmp_path / "out" / "server.pcapng").unlink()
-    (tmp_path / "out" / "server.pcapng").mkdir()
-    with pytest.raises(SimulationError, match=r"server\.pcapng"):
-        simulate(small, tmp_path / "out")
-    assert not (tmp_path / "out" / "truth.json").exists()
+def test_a_run_that_is_given_up_leaves_what_was_there(small: Path, tmp_path: Path) -> None:
+    def stop(_done: int, _total: int) -> None:
+        raise KeyboardInterrupt
+
+    simulate(small, tmp_path)
+    earlier = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert "server.pcapng" in earlier
+    with pytest.raises(KeyboardInterrupt):
+        simulate("bulk-100mbit-40ms", tmp_path, progress=stop)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == earlier
+
+
+def test_a_file_that_cannot_take_its_place_leaves_no_truth(small: Path, tmp_path: Path) -> None:
+    simulate(small, tmp_path)
+    (tmp_path / "server.pcapng").unlink()
+    (tmp_path / "server.pcapng").mkdir()
+    with pytest.raises(IsADirectoryError) as refused:
+        simulate(small, tmp_path)
+    assert refused.value.filename == str(tmp_path / "server.pcapng")
+    assert {path.name for path in tmp_path.iterdir()} == {"mobile.pcapng", "server.pcapng", small.name}
 
 
 def test_summary_counts_what_the_link_did(small: Path) -> None:

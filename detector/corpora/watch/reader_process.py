@@ -10,6 +10,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 from detector.corpora.watch.reading import SliceReading, SliceWork, read_slice
+from pepscope.command_line.signals import ENDING_SIGNALS, signals_held, take_signals
 from pepscope.workers.errors import MOST_TRIES, WorkerDiedError
 
 #: After so many slices, or packets in them, a new process takes over: what allocators keep goes with the old one.
@@ -68,7 +69,8 @@ class ReaderProcess:
         if self._process is None or self._work is None:
             self._work, theirs = self._context.Pipe()
             self._process = self._context.Process(target=_serve, args=(theirs,), name="pepscope-reader", daemon=True)
-            self._process.start()
+            with signals_held():
+                self._process.start()
             theirs.close()
             self._slices = self._packets = 0
         self._slices += 1
@@ -77,8 +79,9 @@ class ReaderProcess:
 
 def _serve(pipe: Connection) -> None:
     """Read slices until the parent closes the pipe; it alone ends its reader: a terminal's Ctrl-C reaches both."""
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for each in ENDING_SIGNALS:
         signal.signal(each, signal.SIG_IGN)
+    take_signals()
     os.nice(_NICENESS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
