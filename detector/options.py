@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
+
+from pepscope.errors import UsageError
 
 #: Below this probability of the leading class (end to end, or split in any way) the verdict is inconclusive.
 DECISION_PROBABILITY = 0.95
@@ -43,3 +47,18 @@ class DetectOptions:
     least_probability: float = DECISION_PROBABILITY
     #: Below this confidence that two connections are one transfer they get no verdict.
     least_pairing_confidence: float = LEAST_PAIRING_CONFIDENCE
+
+
+#: What one capture, or several of one vantage point, leave without a meaning.
+_OF_TWO_ENDS = ("clocks", "same_transfers", "drift_limit_ppm", "least_pairing_confidence")
+
+
+def refuse_for_one_vantage(
+    options: DetectOptions, given: str = "one capture", named: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Raise UsageError if an option differs from its default that is about two captures, where one vantage point is
+    `given`; `named` has what the user knows options by."""
+    usual = DetectOptions()
+    for name in _OF_TWO_ENDS:
+        if getattr(options, name) != getattr(usual, name):
+            raise UsageError(f"{named.get(name, name)} is for the captures of two ends, got {given}")

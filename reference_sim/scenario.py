@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -41,6 +42,7 @@ class Scenario:
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> Scenario:
         """Check a scenario. Raises ScenarioError, whose sentence names the field, its value and what is allowed."""
+        _check_values(given)
         resolved = _freeze(json.loads(_core.check_scenario(_dumps(given))))
         return cls(**resolved, given=_freeze(given))
 
@@ -107,6 +109,20 @@ def _times(times: dict[str, Any], directory: Path) -> dict[str, Any]:
     """What a file says, and before it what stands beside the file's name."""
     beside = {name: value for name, value in times.items() if name != "file"}
     return {**settings.read_toml(directory / times["file"], ScenarioError), **beside}
+
+
+def _check_values(value: Any, name: str = "") -> None:
+    """Raise ScenarioError for what a scenario's text (JSON) does not have, as TOML's `nan` and its dates."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            _check_values(inner, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for place, inner in enumerate(value):
+            _check_values(inner, f"{name}[{place}]")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ScenarioError(f"{name} must be a finite number, got {value}")
+    elif not isinstance(value, str | float | int | None):
+        raise ScenarioError(f"{name} must be a number, a text, true or false, got {value}")
 
 
 def _dumps(value: Any) -> str:

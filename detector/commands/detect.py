@@ -24,6 +24,7 @@ from pepscope.command_line.live import given_or_captured, interface_options
 from pepscope.command_line.notes import volume_options
 from pepscope.command_line.options import (
     Duration,
+    Number,
     filter_option,
     least_probability_option,
     memory_option,
@@ -83,7 +84,7 @@ class FailOn(click.ParamType[frozenset[str]]):
 )
 @click.option(
     "--drift-limit",
-    type=click.FloatRange(0, 10_000),
+    type=Number(0, 10_000),
     default=DRIFT_LIMIT_PPM,
     show_default=True,
     metavar="PPM",
@@ -92,7 +93,7 @@ class FailOn(click.ParamType[frozenset[str]]):
 @least_probability_option
 @click.option(
     "--least-pairing",
-    type=click.FloatRange(0, 1),
+    type=Number(0, 1),
     default=LEAST_PAIRING_CONFIDENCE,
     show_default=True,
     metavar="P",

@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 CLOCKS = "general"
 DRIFT_LIMIT_PPM = 500.0
 LEAST_PAIRING_CONFIDENCE = 0.7
+
+#: Options that a single vantage point leaves without a meaning, by their names in `DetectOptions`.
+_OF_TWO_ENDS = {
+    "clocks": "--clocks",
+    "same_transfers": "--same-transfers",
+    "drift_limit_ppm": "--drift-limit",
+    "least_pairing_confidence": "--least-pairing",
+}
 PACKETS = 3
 PACKETS_OF = 1000
 
@@ -106,16 +114,15 @@ def check_options(asked: Detection) -> None:
             f"at one{named}."
         )
     if asked.one_vantage or len(captures) == 1:
-        of_two_ends = {
-            "--clocks": asked.clocks != CLOCKS,
-            "--same-transfers": asked.same_transfers,
-            "--drift-limit": asked.drift_limit_ppm != DRIFT_LIMIT_PPM,
-            "--least-pairing": asked.least_pairing_confidence != LEAST_PAIRING_CONFIDENCE,
-        }
-        for name, is_given in of_two_ends.items():
-            if is_given:
-                given = "--one-vantage" if asked.one_vantage else "one capture"
-                raise UsageError(f"{name} is for the captures of two ends, got {given}.")
+        from detector.options import ClockMode, DetectOptions, refuse_for_one_vantage
+
+        of_two_ends = DetectOptions(
+            ClockMode(asked.clocks),
+            drift_limit_ppm=asked.drift_limit_ppm,
+            same_transfers=asked.same_transfers,
+            least_pairing_confidence=asked.least_pairing_confidence,
+        )
+        refuse_for_one_vantage(of_two_ends, "--one-vantage" if asked.one_vantage else "one capture", _OF_TWO_ENDS)
 
 
 def _judged(asked: Detection, progress: Progress) -> DetectionResult:

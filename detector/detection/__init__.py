@@ -4,13 +4,20 @@ possible while captures are read."""
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from detector.options import DECISION_PROBABILITY, LEAST_PAIRING_CONFIDENCE, ClockMode, DetectOptions
+from detector.options import (
+    DECISION_PROBABILITY,
+    LEAST_PAIRING_CONFIDENCE,
+    ClockMode,
+    DetectOptions,
+    refuse_for_one_vantage,
+)
 from detector.shown.asked import Asked, AskedPackets
 from pepscope.captures.at_once import open_captures
 from pepscope.captures.capture import Capture, KeptPayload
@@ -84,7 +91,8 @@ def detect(
     - `progress`: is called with work done and in all.
 
     Raises CaptureError where a capture cannot be read or holds no TCP, FilterError, and UsageError for options outside
-    their range.
+    their range, or that have no meaning for one capture (`clocks`, `drift_limit_ppm`, `same_transfers`,
+    `least_pairing_confidence`) or for two (`networks`).
     """
     options = replace(
         _options(clocks, ack_delay_s, drift_limit_ppm, taken_at),
@@ -97,7 +105,9 @@ def detect(
     paths = [capture_name(each) for each in (first, second) if each is not None]
     if len(paths) == 2 and "-" not in paths and _is_same_file(*paths):
         raise UsageError(f"both captures are the same file, {paths[0]}: give the captures of two ends")
-    if second is not None and networks is not None:
+    if second is None:
+        refuse_for_one_vantage(options)
+    elif networks is not None:
         raise UsageError("a table of networks is for one vantage point: two captures show where they meet")
     table = None if networks is None else _network_table(networks)
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
@@ -227,8 +237,8 @@ def _options(
         mode = ClockMode(clocks)
     except ValueError:
         raise UsageError(f"clocks must be one of {', '.join(ClockMode)}, got {clocks!r}") from None
-    if ack_delay_s is not None and not ack_delay_s > 0:
-        raise UsageError(f"the ACK delay must be greater than 0 s, got {ack_delay_s}")
+    if ack_delay_s is not None and not 0 < ack_delay_s < math.inf:
+        raise UsageError(f"the ACK delay must be a time greater than 0 s, got {ack_delay_s}")
     if not 0 <= drift_limit_ppm <= 10_000:
         raise UsageError(f"the drift limit must be between 0 and 10000 ppm, got {drift_limit_ppm}")
     if taken_at not in (None, "client", "server"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection
 from typing import Any
@@ -58,12 +59,13 @@ class SizeType(click.ParamType[int]):
 
 
 class Number(click.FloatRange):
-    """A number in a range, in which every comparison with `nan` would be false."""
+    """A finite number in a range: comparisons with `nan` are all false, and nothing takes for ever."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number."""
-        if (number := super().convert(value, param, ctx)) != number:
-            self.fail(f"{value!r} is not a number", param, ctx)
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
         return number
 
 

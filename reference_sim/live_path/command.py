@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pepscope.command_line.options import Number
 from pepscope.command_line.reports import ReportingCommand, json_option, report_option
 from pepscope.command_line.signals import ending_by_signal
 from pepscope.command_line.volume import announce
@@ -40,7 +41,7 @@ _TOO_LATE_S = 1e-3
 @click.option("--mtu", type=click.IntRange(576, 65_535), default=1500, show_default=True, metavar="BYTES")
 @click.option(
     "--spin",
-    type=click.FloatRange(0, 1e6),
+    type=Number(0, 1e6),
     default=100.0,
     show_default=True,
     metavar="US",

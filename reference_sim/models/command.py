@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pepscope.command_line.options import Number
 from pepscope.command_line.reports import ReportingCommand, json_option
 from pepscope.errors import UsageError
 
@@ -29,6 +30,9 @@ _HEEDED = {
     "variable": ("rates", "buffer", "drops"),
 }
 
+#: Rates, times, windows.
+_AMOUNT = Number(0)
+
 _json = json_option("Write the numbers as JSON.")
 
 
@@ -43,11 +47,13 @@ def model() -> None:
 def _leg(command: Callable[..., None]) -> Callable[..., None]:
     """The options of the half behind the split point."""
     for option in (
-        click.option("--downstream-loss", type=float, metavar="P", help="split: loss behind the split point."),
-        click.option("--downstream-round-trip", type=float, metavar="S", help="split: round trip behind it."),
-        click.option("--downstream-window", type=float, metavar="N", help="split: window of the receiver behind it."),
-        click.option("--downstream-link", type=float, metavar="N", help="split: segments a second of the link there."),
-        click.option("--buffer", type=float, metavar="N", help="split: of the split point; variable: of the link."),
+        click.option("--downstream-loss", type=Number(0, 1), metavar="P", help="split: loss behind the split point."),
+        click.option("--downstream-round-trip", type=_AMOUNT, metavar="S", help="split: round trip behind it."),
+        click.option("--downstream-window", type=_AMOUNT, metavar="N", help="split: window of the receiver behind it."),
+        click.option(
+            "--downstream-link", type=_AMOUNT, metavar="N", help="split: segments a second of the link there."
+        ),
+        click.option("--buffer", type=_AMOUNT, metavar="N", help="split: of the split point; variable: of the link."),
     ):
         command = option(command)
     return command
@@ -62,18 +68,18 @@ def _leg(command: Callable[..., None]) -> Callable[..., None]:
     show_default=True,
     help="Which closed form.",
 )
-@click.option("--loss", type=float, metavar="P", help="Probability that a segment is lost.")
-@click.option("--round-trip", type=float, required=True, metavar="S", help="In seconds, without waiting in queues.")
-@click.option("--timeout", type=float, default=1.0, show_default=True, metavar="S", help="First timeout, in seconds.")
-@click.option("--window", type=float, default=math.inf, metavar="N", help="Of the receiver, in segments.")
-@click.option("--link", type=float, default=math.inf, metavar="N", help="split: segments a second of the link.")
-@click.option("--acknowledge", type=float, default=2.0, show_default=True, metavar="N", help="Segments an ACK.")
+@click.option("--loss", type=Number(0, 1), metavar="P", help="Probability that a segment is lost.")
+@click.option("--round-trip", type=_AMOUNT, required=True, metavar="S", help="In seconds, without waiting in queues.")
+@click.option("--timeout", type=_AMOUNT, default=1.0, show_default=True, metavar="S", help="First timeout, in seconds.")
+@click.option("--window", type=_AMOUNT, metavar="N", help="Of the receiver, in segments.")
+@click.option("--link", type=_AMOUNT, metavar="N", help="split: segments a second of the link.")
+@click.option("--acknowledge", type=_AMOUNT, default=2.0, show_default=True, metavar="N", help="Segments an ACK.")
 @click.option(
-    "--segment-bytes", type=float, default=1460.0, show_default=True, metavar="N", help="Content of a segment."
+    "--segment-bytes", type=_AMOUNT, default=1460.0, show_default=True, metavar="N", help="Content of a segment."
 )
 @_leg
 @click.option("--rates", metavar="R,R,...", help="variable: packets a second of each cycle of the variation.")
-@click.option("--drops", type=int, metavar="N", help="variable: drops that were measured.")
+@click.option("--drops", type=click.IntRange(0), metavar="N", help="variable: drops that were measured.")
 @_json
 @click.pass_context
 def throughput(context: click.Context, /, name: str, as_json: bool, segment_bytes: float, **given: Any) -> None:
@@ -115,7 +121,7 @@ def _throughput(name: str, given: dict[str, Any]) -> dict[str, Any]:
         loss,
         round_trip_s,
         given["timeout"],
-        window_limit_segments=given["window"],
+        window_limit_segments=_unlimited(given["window"]),
         segments_an_acknowledgement=given["acknowledge"],
     )
     return {"segments_s": rate}
@@ -127,12 +133,12 @@ def _split(given: dict[str, Any], loss: float) -> dict[str, Any]:
     def half(loss: float, round_trip_s: float, window: float, link: float) -> Half:
         return Half(loss, round_trip_s, given["timeout"], window, link, given["acknowledge"])
 
-    upstream = half(loss, given["round_trip"], given["window"], given["link"])
+    upstream = half(loss, given["round_trip"], _unlimited(given["window"]), _unlimited(given["link"]))
     downstream = half(
         _required(given, "downstream_loss", "split"),
         _required(given, "downstream_round_trip", "split"),
-        math.inf if given["downstream_window"] is None else given["downstream_window"],
-        math.inf if given["downstream_link"] is None else given["downstream_link"],
+        _unlimited(given["downstream_window"]),
+        _unlimited(given["downstream_link"]),
     )
     rate = split_rate_segments_s(upstream, downstream, _required(given, "buffer", "split"))
     whole = whole_rate_segments_s(upstream, downstream)
@@ -142,6 +148,10 @@ def _split(given: dict[str, Any], loss: float) -> dict[str, Any]:
         "downstream_segments_s": downstream.rate_segments_s(),
         "not_split_segments_s": whole,
     }
+
+
+def _unlimited(limit: float | None) -> float:
+    return math.inf if limit is None else limit
 
 
 def _variable(given: dict[str, Any]) -> dict[str, Any]:
@@ -166,10 +176,10 @@ def _variable(given: dict[str, Any]) -> dict[str, Any]:
 
 
 @model.command(cls=ReportingCommand)
-@click.option("--rate", type=float, required=True, metavar="BIT/S", help="v, the mobile's rate in bit/s.")
-@click.option("--packet-bytes", type=float, default=1500.0, show_default=True, metavar="N", help="s, of a packet.")
-@click.option("--upstream", type=float, required=True, metavar="S", help="r1: round trip to the split point.")
-@click.option("--downstream", type=float, required=True, metavar="S", help="r2: round trip behind it.")
+@click.option("--rate", type=_AMOUNT, required=True, metavar="BIT/S", help="v, the mobile's rate in bit/s.")
+@click.option("--packet-bytes", type=_AMOUNT, default=1500.0, show_default=True, metavar="N", help="s, of a packet.")
+@click.option("--upstream", type=_AMOUNT, required=True, metavar="S", help="r1: round trip to the split point.")
+@click.option("--downstream", type=_AMOUNT, required=True, metavar="S", help="r2: round trip behind it.")
 @click.option(
     "--slow-start/--filled", default=True, help="How the split point begins downstream.  [default: slow start]"
 )
@@ -190,13 +200,15 @@ def split_gain(
 
 
 @model.command(cls=ReportingCommand)
-@click.option("--step", type=float, required=True, metavar="S", help="Ts, from report to report.")
-@click.option("--approach", type=float, required=True, metavar="1/S", help="delta.")
-@click.option("--switching", type=float, required=True, metavar="N", help="epsilon, in frames a second.")
-@click.option("--reference", type=float, default=100.0, show_default=True, metavar="N", help="q0, in frames.")
-@click.option("--buffer", type=float, default=200.0, show_default=True, metavar="N", help="Bmax, in frames.")
-@click.option("--mean-rate", type=float, required=True, metavar="N", help="Mean rate of the link, in frames a second.")
-@click.option("--variation-period", type=float, metavar="S", help="Tb, the shortest period of the rate's variation.")
+@click.option("--step", type=_AMOUNT, required=True, metavar="S", help="Ts, from report to report.")
+@click.option("--approach", type=_AMOUNT, required=True, metavar="1/S", help="delta.")
+@click.option("--switching", type=_AMOUNT, required=True, metavar="N", help="epsilon, in frames a second.")
+@click.option("--reference", type=_AMOUNT, default=100.0, show_default=True, metavar="N", help="q0, in frames.")
+@click.option("--buffer", type=_AMOUNT, default=200.0, show_default=True, metavar="N", help="Bmax, in frames.")
+@click.option(
+    "--mean-rate", type=_AMOUNT, required=True, metavar="N", help="Mean rate of the link, in frames a second."
+)
+@click.option("--variation-period", type=_AMOUNT, metavar="S", help="Tb, the shortest period of the rate's variation.")
 @_json
 def window_parameters(
     step: float,

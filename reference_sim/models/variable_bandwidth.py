@@ -124,6 +124,6 @@ def _check(rates_packets_s: Sequence[float], round_trip_s: float, buffer_packets
         raise OutsideDomainError("the bandwidth profile must have a rate above 0")
     for rate in rates_packets_s:
         if not (math.isfinite(rate) and rate >= 0.0):
-            raise OutsideDomainError(f"rates of the bandwidth profile must be 0 or above, got {rate:g}")
+            raise OutsideDomainError(f"rates of the bandwidth profile must be finite and 0 or above, got {rate:g}")
     require_positive("round_trip_s", round_trip_s)
     require_at_least_one("buffer_packets", buffer_packets)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pepscope.command_line.options import refuse_given
+from pepscope.command_line.options import Number, refuse_given
 from pepscope.command_line.reports import ReportingCommand, json_option
 from pepscope.command_line.volume import announce
 from pepscope.errors import UsageError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reference_sim.traces.rates import RateTrace
 
 SCHEMA = 1
+_UNIT = Number(0, min_open=True)
 _FORMATS = ("mahimahi", "two-columns", "csv", "capture")
 #: Options that are about one form of file.
 _OPTIONS_OF = {"csv": ("time_column", "rate_column", "time_unit", "rate_unit", "every"), "capture": ("skip",)}
@@ -31,20 +32,23 @@ _OPTIONS_OF = {"csv": ("time_column", "rate_column", "time_unit", "rate_unit", "
 @click.option("--to", type=click.Choice(["csv", "mahimahi"]), default="csv", show_default=True, help="What to write.")
 @click.option(
     "--interval",
-    type=click.FloatRange(0.001, 1e6),
+    type=Number(0.001, 1e6),
     metavar="S",
     help="Of the rates written; by default 0.1 s from mahimahi and captures, else as given.",
 )
 @click.option("--time-column", default="time_s", show_default=True, metavar="NAME", help="csv: the column of times.")
 @click.option("--rate-column", default="rate_bit_s", show_default=True, metavar="NAME", help="csv: that of rates.")
-@click.option("--time-unit", type=float, default=1.0, show_default=True, metavar="S", help="csv: 0.001 for ms.")
-@click.option("--rate-unit", type=float, default=1.0, show_default=True, metavar="BIT/S", help="csv: 1000 for kbit/s.")
+@click.option("--time-unit", type=_UNIT, default=1.0, show_default=True, metavar="S", help="csv: 0.001 for ms.")
 @click.option(
-    "--every", type=click.FloatRange(1e-6, 1e6), metavar="S", help="csv: rows have no time, but this distance."
+    "--rate-unit",
+    type=_UNIT,
+    default=1.0,
+    show_default=True,
+    metavar="BIT/S",
+    help="csv: 1000 for kbit/s.",
 )
-@click.option(
-    "--skip", type=click.FloatRange(0, 1e6), default=0.0, metavar="S", help="capture: leave out the beginning."
-)
+@click.option("--every", type=Number(1e-6, 1e6), metavar="S", help="csv: rows have no time, but this distance.")
+@click.option("--skip", type=Number(0, 1e6), default=0.0, metavar="S", help="capture: leave out the beginning.")
 @json_option("Write length, rates and steps as JSON.")
 def trace(
     file: Path,

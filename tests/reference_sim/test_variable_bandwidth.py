@@ -70,8 +70,8 @@ def test_the_error_is_relative() -> None:
     [
         ([], 0.1, 15, "the bandwidth profile must have a rate above 0"),
         ([0.0, 0.0], 0.1, 15, "the bandwidth profile must have a rate above 0"),
-        ([1.0, -2.0], 0.1, 15, "rates of the bandwidth profile must be 0 or above, got -2"),
-        ([1.0, math.inf], 0.1, 15, "rates of the bandwidth profile must be 0 or above, got inf"),
+        ([1.0, -2.0], 0.1, 15, "rates of the bandwidth profile must be finite and 0 or above, got -2"),
+        ([1.0, math.inf], 0.1, 15, "rates of the bandwidth profile must be finite and 0 or above, got inf"),
         ([1.0], 0.0, 15, "round_trip_s must be above 0, got 0"),
         ([1.0], 0.1, 0.5, "buffer_packets must be at least 1, got 0.5"),
     ],

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
 from detector.commands.detect import detect as command
+from detector.detection import detect
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.results.schema import load_schema
 from tests.detector.one_capture.real_networks import CAPTURES, named
@@ -134,9 +136,20 @@ def test_one_vantage_point_has_no_options_of_two_ends(option: tuple[str, ...]) -
     """An interface is refused before anything is captured: this one does not even exist."""
     sentence = f"{option[0]} is for the captures of two ends, got "
     for captures in ((OTHER,), ("-i", "nowhere0")):
-        assert refused(*captures, *option) == f"{sentence}one capture."
+        assert refused(*captures, *option) == f"{sentence}one capture"
     for vantage in ((OTHER,), (OTHER, WHOLE)):
-        assert refused("--one-vantage", *vantage, *option) == f"{sentence}--one-vantage."
+        assert refused("--one-vantage", *vantage, *option) == f"{sentence}--one-vantage"
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"clocks": "offset"}, {"same_transfers": True}, {"drift_limit_ppm": 100}, {"least_pairing_confidence": 0.5}],
+    ids=lambda option: next(iter(option)),
+)
+def test_the_library_refuses_them_too(option: dict[str, Any]) -> None:
+    sentence = f"{next(iter(option))} is for the captures of two ends, got one capture"
+    with pytest.raises(UsageError, match=f"^{sentence}$"):
+        detect("no such file", **option)
 
 
 def test_delayed_acknowledgements_are_looked_for_in_one_capture() -> None:
