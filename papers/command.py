@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pepscope.command_line.options import refuse_given
 from pepscope.command_line.reports import ReportingCommand, json_option
 
 if TYPE_CHECKING:
@@ -77,8 +78,10 @@ def reproduce(
 
     names = PAPERS if not papers or "all" in papers else tuple(dict.fromkeys(papers))
     if is_search:
+        refuse_given(("has_sensitivity", "is_quick"), "does nothing with --search")
         search_papers(names, Path(output), trials=trials, processes=processes, as_json=as_json)
         return
+    refuse_given(("trials",), "is for --search: give both")
     effort = Effort.QUICK if is_quick else Effort.FULL
     results = []
     for number, paper in enumerate([load_paper(name) for name in names], start=1):

@@ -70,6 +70,7 @@ def simulate(
     from reference_sim.library import scenario_path
 
     if lists:
+        refuse_given({*_OF_A_SCENARIO, *_OF_A_CAMPAIGN, "scenario", "output", "campaign"}, "does nothing with --list")
         _list(as_json)
     elif campaign is not None:
         if scenario is not None:
@@ -79,6 +80,7 @@ def simulate(
     elif scenario is None:
         raise UsageError("name a scenario, or a campaign with --campaign; --list lists them")
     elif shows:
+        refuse_given({*_OF_A_SCENARIO, *_OF_A_CAMPAIGN, "output", "as_json"} - {"shows"}, "does nothing with --show")
         click.echo(scenario_path(scenario).read_text(encoding="utf-8"), nl=False)
     else:
         refuse_given(_OF_A_CAMPAIGN, "is for --campaign, got SCENARIO")

@@ -121,6 +121,8 @@ def _check_values(value: Any, name: str = "") -> None:
             _check_values(inner, f"{name}[{place}]")
     elif isinstance(value, float) and not math.isfinite(value):
         raise ScenarioError(f"{name} must be a finite number, got {value}")
+    elif isinstance(value, str) and value.encode("utf-8", "replace").decode() != value:
+        raise ScenarioError(f"{name} must be text in UTF-8, got {value!r}")
     elif not isinstance(value, str | float | int | None):
         raise ScenarioError(f"{name} must be a number, a text, true or false, got {value}")
 

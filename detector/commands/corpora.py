@@ -18,6 +18,7 @@ from pepscope.command_line.options import Number, least_probability_option, memo
 from pepscope.command_line.reports import ReportingCommand, json_option, report_option
 from pepscope.command_line.volume import announce, counted
 from pepscope.errors import UsageError
+from pepscope.terminal import printable
 from pepscope.whole_file import write_output
 
 if TYPE_CHECKING:
@@ -174,4 +175,4 @@ def _shown(answer: Answer, terminal_columns: int | None) -> Iterator[str]:
 def _cell(value: object) -> str:
     if value is None:
         return "-"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else printable(str(value))

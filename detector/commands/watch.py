@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from detector.commands.detect import FailOn
-from pepscope.command_line.options import Duration, SizeType, filter_option, least_probability_option, memory_option
+from pepscope.command_line.options import (
+    Duration,
+    SizeType,
+    filter_option,
+    least_probability_option,
+    memory_option,
+    refuse_given,
+)
 from pepscope.command_line.reports import ReportingCommand, json_option
 from pepscope.command_line.signals import stopped_by_signals
 from pepscope.errors import UsageError
@@ -21,6 +28,8 @@ if TYPE_CHECKING:
     from detector.corpora.watch.watching import Watch
 
 _ASSETS = Path(__file__).parents[1] / "corpora" / "watch" / "assets"
+#: Parameters of how an interface is captured.
+_OF_AN_INTERFACE = ("slice_s", "spool", "spool_bytes", "keep", "snap_bytes")
 _SHOWN = {"dashboard": "grafana-dashboard.json", "unit": "pepscope-watch.service"}
 
 
@@ -179,6 +188,8 @@ def watch(
         raise UsageError("watch needs a directory or an interface (-i), one of the two")
     if once and interface is not None:
         raise UsageError("--once is for a directory: give --duration with an interface")
+    if interface is None:
+        refuse_given(_OF_AN_INTERFACE, "is for an interface (-i), got DIRECTORY")
     if not slice_s > 0 or not window_s >= slice_s:
         raise UsageError(f"the window must be at least as long as a slice, got {window_s:g} s and {slice_s:g} s")
     from detector.commands.watch_outputs import WatchOutputs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,8 +25,18 @@ class Answer:
     rows: Sequence[tuple[Any, ...]]
 
     def to_dict(self) -> dict[str, Any]:
-        """Names and rows, for JSON."""
-        return {"schema": 1, "columns": list(self.columns), "rows": [list(row) for row in self.rows]}
+        """Names and rows, for JSON, which has no number that is not finite: null."""
+        return {"schema": 1, "columns": list(self.columns), "rows": _finite(self.rows)}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    return value
 
 
 class Tables:
@@ -52,6 +63,8 @@ class Tables:
     def _asked(self, sql: str) -> Any:
         import duckdb
 
+        if not sql.isascii() and sql.encode("utf-8", "replace").decode() != sql:
+            raise UsageError(f"a question must be text in UTF-8, got {sql!r}")
         statements = self._database.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise UsageError("a question is one SELECT: tables are not changed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import redirect_stdout
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -31,7 +31,7 @@ _DASH_GIVEN = "pepscope.command_line.reports.dash_given"
 
 
 class Destination(click.Path):
-    """A file that can be written, or `-`; what cannot be is refused before any work is done."""
+    """A file that can be written, or `-`; what cannot be, or is read, is refused before any work is done."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False, writable=True, allow_dash=True)
@@ -43,8 +43,11 @@ class Destination(click.Path):
             return path
         from pathlib import Path  # which standard output does without
 
-        if not Path(path).parent.is_dir():
+        directory = Path(path).parent
+        if not directory.is_dir():
             raise UsageError(f"{path} cannot be written: {os.strerror(errno.ENOENT)}.")
+        if not is_stream(path) and not os.access(Path(path).resolve().parent, os.W_OK):
+            raise UsageError(f"{path} cannot be written: no file can be made in {directory}.")
         return path
 
 
@@ -72,7 +75,12 @@ class ReportingCommand(click.Command):
                 f"{' and '.join(standing)} write to one standard output: give one of them alone, or name a file, as in "
                 f"{standing[-1]}=FILE."
             )
-        _check_apart(destinations, self._given_files(ctx))
+        written = {
+            parameter.opts[-1]: str(path)
+            for parameter in self.params
+            if isinstance(parameter.type, Destination) and (path := _destination(ctx, parameter)) is not None
+        }
+        _check_apart(written, destinations, self._given_files(ctx))
         return rest
 
     def _given_files(self, ctx: click.Context) -> list[str]:
@@ -141,22 +149,24 @@ def _keep(path: str, text: io.StringIO) -> None:
     announce(path)
 
 
-def _destination(ctx: click.Context, option: ReportOption) -> Any:
+def _destination(ctx: click.Context, option: click.Parameter) -> Any:
     return ctx.meta.get(_REDIRECTED) if option.name == "as_json" else ctx.params.get(option.name or "")
 
 
-def _check_apart(destinations: dict[str, str], given: list[str]) -> None:
-    """Raises UsageError where a report would be written over a file that was given, or over another report."""
-    written: dict[str, str] = {}
-    for name, path in destinations.items():
+def _check_apart(written: dict[str, str], reports: Collection[str], given: list[str]) -> None:
+    """Raises UsageError where what is written would take the place of a file that was given, or one of the `reports`
+    that of another."""
+    names: dict[str, str] = {}
+    for name, path in written.items():
         if is_stream(path):
             continue
         target = os.path.realpath(path)
         if any(os.path.realpath(file) == target for file in given):
             raise UsageError(f"{name} must name another file than what is read, got {path} for both.")
-        if target in written:
-            raise UsageError(f"{written[target]} and {name} must name different files, got {path} for both.")
-        written[target] = name
+        if name in reports:
+            if target in names:
+                raise UsageError(f"{names[target]} and {name} must name different files, got {path} for both.")
+            names[target] = name
 
 
 def _joined(words: list[str], alone: set[str]) -> list[str]:

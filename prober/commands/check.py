@@ -82,6 +82,8 @@ def check(
     results = {"--json": json_to, "--html": html_to, "--write": keep_at, "--fail-on": fail_on}
     if dry_run and (useless := [name for name, value in results.items() if value]):
         raise UsageError(f"--dry-run measures nothing: give it without {useless[0]}")
+    if keep_at is not None and capture is False:
+        raise UsageError("--write must come without --no-capture")
     given = Given(
         None if echo_url is None else read_echo(echo_url),
         None if slow_reader_at is None else read_slow_reader(slow_reader_at),
@@ -115,8 +117,6 @@ def _captured(
     from prober.audit.check_capture import CheckCapture
 
     if capture is False:
-        if keep_at is not None:
-            raise UsageError("--write must come without --no-capture")
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="pepscope-check-") as directory:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 import click
 
-from pepscope.command_line.reports import ReportingCommand, json_option
+from pepscope.command_line.reports import Destination, ReportingCommand, json_option
 from pepscope.command_line.signals import ending_by_signal
+from pepscope.errors import UsageError
+from pepscope.whole_file import write_output
 from prober.commands.anonymise import anonymise
 from prober.commands.options import (
     key_option,
@@ -86,7 +89,7 @@ probe.add_command(withdraw)
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, allow_dash=True),
+    type=Destination(),
     default="-",
     metavar="FILE",
     help="Write to this file instead of standard output; one that is there is left alone.",
@@ -102,8 +105,9 @@ def write_plan(output: str) -> None:
     if output == "-":
         click.echo(text, nl=False)
         return
-    with open(output, "x", encoding="utf-8") as stream:  # noqa: PTH123
-        stream.write(text)
+    if Path(output).is_file():
+        raise UsageError(f"{output} is there already: name another file for the plan")
+    write_output(output, text)
 
 
 @probe.command("run", cls=ReportingCommand, short_help="Run a plan on the mobile, and write an archive.")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 import click
 
-from pepscope.command_line.reports import ReportingCommand, json_option
+from pepscope.command_line.reports import Destination, ReportingCommand, json_option
 from pepscope.command_line.volume import announce, note
 from pepscope.errors import UsageError
 from pepscope.whole_file import write_output
@@ -16,9 +15,7 @@ from pepscope.whole_file import write_output
 
 @click.command("host-times", cls=ReportingCommand, short_help="Measure how long a machine takes, for scenarios.")
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
-@click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="The table, as TOML."
-)
+@click.option("-o", "--output", type=Destination(), metavar="FILE", help="The table, as TOML.")
 @click.option(
     "--end",
     "given",
@@ -26,7 +23,7 @@ from pepscope.whole_file import write_output
     help="The end of its connections that the machine is; by default the one that answers handshakes at once.",
 )
 @json_option("Write the table and what it rests on as JSON.")
-def host_times(captures: tuple[str, ...], output: Path | None, given: str | None, as_json: bool) -> None:
+def host_times(captures: tuple[str, ...], output: str | None, given: str | None, as_json: bool) -> None:
     """Measure how long a machine and its programs take, in captures of one machine that were made at it.
 
     From the arrival of a packet until the answer leaves, between packets that leave together, and until programs act;

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pepscope.command_line.options import Number, refuse_given
-from pepscope.command_line.reports import ReportingCommand, json_option
+from pepscope.command_line.reports import Destination, ReportingCommand, json_option
 from pepscope.command_line.volume import announce
 from pepscope.errors import UsageError
 from pepscope.whole_file import write_output
@@ -27,7 +27,7 @@ _OPTIONS_OF = {"csv": ("time_column", "rate_column", "time_unit", "rate_unit", "
 
 @click.command(cls=ReportingCommand, short_help="Convert a trace of a carrier's rate, or make one of a capture.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="The new trace.")
+@click.option("-o", "--output", type=Destination(), metavar="FILE", help="The new trace.")
 @click.option("--from", "given", type=click.Choice(_FORMATS), required=True, help="What FILE is.")
 @click.option("--to", type=click.Choice(["csv", "mahimahi"]), default="csv", show_default=True, help="What to write.")
 @click.option(
@@ -52,7 +52,7 @@ _OPTIONS_OF = {"csv": ("time_column", "rate_column", "time_unit", "rate_unit", "
 @json_option("Write length, rates and steps as JSON.")
 def trace(
     file: Path,
-    output: Path | None,
+    output: str | None,
     given: str,
     to: str,
     interval: float | None,

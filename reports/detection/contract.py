@@ -298,7 +298,7 @@ def read_document(document: object) -> DetectionResult:
     try:
         read = read_as(DetectDocument, document, ReportError)
     except ReportError as error:
-        raise ReportError(f"This is not a verdict that can be explained: {error}.") from None
+        raise ReportError(f"this is no verdict that can be explained: {error}.") from None
     return DetectionResult(
         captures=tuple(item.result() for item in read.captures),
         pairs=tuple(item.result() for item in read.pairs),
@@ -312,11 +312,11 @@ def _check_schema(document: Mapping[str, object]) -> None:
     if version not in SCHEMA_VERSIONS or isinstance(version, bool):
         what = "no 'schema' number" if version is None else f"schema {version!r}"
         raise ReportError(
-            f"This is not a verdict that can be explained: it has {what} where schema {SCHEMA_VERSIONS[-1]} is "
+            f"this is no verdict that can be explained: it has {what} where schema {SCHEMA_VERSIONS[-1]} is "
             "expected; give the output of 'pepscope detect --json'."
         )
     if "pairs" not in document and "connections" in document:
         raise ReportError(
-            "This is the output of 'pepscope inspect --json', which holds no verdict; give that of 'pepscope detect "
+            "this is the output of 'pepscope inspect --json', which holds no verdict; give that of 'pepscope detect "
             "--json'."
         )

@@ -242,6 +242,20 @@ def test_the_command_reproduces_a_paper_from_end_to_end(tmp_path: Path) -> None:
     assert "server starts with 10" in page
 
 
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (["--trials", "5"], "--trials is for --search: give both"),
+        (["--search", "--sensitivity"], "--sensitivity does nothing with --search"),
+        (["--search", "--quick"], "--quick does nothing with --search"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(given: list[str], sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"^{sentence}$"):
+        CliRunner().invoke(command, ["hu", "-o", str(tmp_path), *given], catch_exceptions=False)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_papers_are_known_by_name() -> None:
     assert load_paper("hu").name == "hu"
     with pytest.raises(UsageError, match=r"a paper must be one of hu, .*, got nobody"):

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from pepscope.command_line.reports import Destination
+from pepscope.errors import UsageError
+
 PEPSCOPE = str(Path(sys.executable).with_name("pepscope"))
 SPLIT = Path(__file__).parents[2] / "examples/split"
 SERVER, MOBILE = str(SPLIT / "server.pcap.gz"), str(SPLIT / "mobile.pcap.gz")
@@ -92,12 +95,27 @@ def test_no_report_takes_the_place_of_what_is_read_or_of_another(tmp_path: Path)
             ("annotate", str(capture), "-o", str(tmp_path / "copies"), f"--json={capture}"),
             "--json must name another file than what is read",
         ),
+        (("inspect", str(capture), "--json", "-o", str(link)), "--output must name another file than what is read"),
+        (("trace", str(capture), "--from", "capture", "-o", str(link)), "--output must name another file than what"),
+        (("host-times", MOBILE, str(capture), "-o", str(link)), "--output must name another file than what is read"),
     ):
         done = run(*words)
         assert (done.returncode, done.stdout) == (2, b"")
         assert sentence in done.stderr.decode()
     assert capture.read_bytes() == Path(SERVER).read_bytes()
     assert page.read_text() == "older"
+
+
+def test_a_place_where_no_file_can_be_made_is_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK or not Path(path).is_dir())
+    there = tmp_path / "there"
+    there.write_text("older")
+    for path in (there, tmp_path / "new"):
+        with pytest.raises(UsageError, match=f"^{path} cannot be written: no file can be made in {tmp_path}.$"):
+            Destination().convert(str(path), None, None)
+    assert Destination().convert("/dev/null", None, None) == "/dev/null"
 
 
 def test_a_third_name_may_be_meant_for_the_report() -> None:

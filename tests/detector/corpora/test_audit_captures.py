@@ -293,12 +293,14 @@ def test_questions_are_answered_and_nothing_else_is_read(tmp_path: Path) -> None
     assert query(tmp_path, "SELECT count(*) FROM groups WHERE verdict LIKE 'split%'").rows[0][0] > 0
     for bad in (
         "SELECT nothing", "DROP TABLE connections", "SELECT 1; SELECT 2", "SELECT * FROM read_text('/etc/passwd')",
-        "COPY (SELECT 1) TO 'x.csv'", "",
+        "COPY (SELECT 1) TO 'x.csv'", "", "SELECT '\udcff'",
     ):  # fmt: skip
         with pytest.raises(UsageError):
             query(tmp_path, bad)
     with pytest.raises(UsageError, match="no tables"):
         query(tmp_path / "connections", "SELECT 1")
+    odd = query(tmp_path, "SELECT 'nan'::DOUBLE, ['inf'::DOUBLE, 1], {'a': '-inf'::DOUBLE}, 1.5::DOUBLE").to_dict()
+    assert odd["rows"] == [[None, [None, 1.0], {"a": None}, 1.5]]
 
 
 def test_commands_say_what_they_did(tmp_path: Path) -> None:

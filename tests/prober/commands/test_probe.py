@@ -104,7 +104,7 @@ def test_plan_writes_to_a_file_and_leaves_an_older_one_alone(tmp_path: Path) -> 
     assert probe("plan", "-o", path).returncode == 0
     assert path.read_text() == default_plan()
     path.write_text("mine")
-    assert "exists" in sentence(probe("plan", "-o", path))
+    assert "is there already" in sentence(probe("plan", "-o", path))
     assert path.read_text() == "mine"
 
 

@@ -213,6 +213,8 @@ def test_what_cannot_be_used_ends_in_one_sentence(tmp_path: Path) -> None:
     assert sentence() == "watch needs a directory or an interface (-i), one of the two"
     assert sentence(tmp_path, "-i", "lo") == "watch needs a directory or an interface (-i), one of the two"
     assert sentence("-i", "lo", "--once") == "--once is for a directory: give --duration with an interface"
+    for option in (("--slice", "5s"), ("--spool", tmp_path), ("--keep", "3"), ("--snap-length", "96")):
+        assert sentence(tmp_path, "--once", *option) == f"{option[0]} is for an interface (-i), got DIRECTORY"
     assert "at least as long as a slice" in sentence(tmp_path, "--window", "10s")
     assert sentence(tmp_path, "--once", "--webhook", "ftp://x") == (
         "the webhook must be an address such as https://host/path, got 'ftp://x'"
