@@ -17,7 +17,7 @@ PACKAGING := setup.cfg pyproject.toml
 EXAMPLE_CAPTURES := examples/split/server.pcap.gz examples/split/mobile.pcap.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help client install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench split-gain papers validate validate-fresh validate-simulated validate-metamorphic validate-metamorphic-single calibrate docs docs-site wheel check-targets deb man clean system-packages
+.PHONY: help client install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench split-gain papers validate validate-fresh validate-simulated validate-metamorphic validate-metamorphic-single test-lowest calibrate docs docs-site wheel check-targets deb man clean system-packages
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-28s %s\n", $$1, $$2 }'
@@ -71,6 +71,13 @@ python-tests: install ## Tests of the Python rooms and of the packaging
 	$(BIN)/pytest --numprocesses auto --dist loadfile --max-worker-restart 2 || { status=$$?; test $$status -eq 1 || exit $$status; \
 		printf '\nThese failed beside others. Once more, alone; mend what passes now, too:\n'; \
 		$(BIN)/pytest --last-failed --last-failed-no-failures none --exitfirst --verbose; }
+
+test-lowest: install ## Run the rooms' tests with the oldest packages that setup.cfg admits, in an environment of their own
+	$(PYTHON) -m venv build/lowest
+	$(BIN)/python -m distribution.lowest_versions > build/lowest/constraints.txt
+	build/lowest/bin/pip install --quiet 'setuptools>=77' 'setuptools-rust>=1.11' wheel
+	build/lowest/bin/pip install --quiet --no-build-isolation --constraint build/lowest/constraints.txt --editable '.[lint,test]'
+	build/lowest/bin/pytest --numprocesses auto --dist loadfile --ignore tests/packaging
 
 fuzz-short:
 	cargo run --release --quiet --package pepscope-fuzz -- --seconds 3

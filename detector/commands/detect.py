@@ -25,6 +25,7 @@ from pepscope.command_line.notes import volume_options
 from pepscope.command_line.options import (
     Duration,
     Number,
+    OptionType,
     filter_option,
     least_probability_option,
     memory_option,
@@ -46,7 +47,7 @@ _OF_ARCHIVES = frozenset(
 )
 
 
-class FailOn(click.ParamType[frozenset[str]]):
+class FailOn(OptionType[frozenset[str]]):
     """A comma-separated list of verdicts; `split` stands for split-tcp and tcp-proxy."""
 
     name = "verdicts"

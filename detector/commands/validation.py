@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pepscope.command_line.options import Duration, Number, least_probability_option, memory_option
+from pepscope.command_line.options import Duration, Number, OptionType, least_probability_option, memory_option
 from pepscope.command_line.reports import ReportingCommand, report_option
 from pepscope.command_line.volume import announce
 from pepscope.errors import UsageError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from detector.corpora.validation.results import Validation
 
 
-class Scores(click.ParamType[frozenset[str]]):
+class Scores(OptionType[frozenset[str]]):
     """A comma-separated list of scores."""
 
     name = "scores"

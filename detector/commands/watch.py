@@ -12,6 +12,7 @@ import click
 from detector.commands.detect import FailOn
 from pepscope.command_line.options import (
     Duration,
+    OptionType,
     SizeType,
     filter_option,
     least_probability_option,
@@ -33,7 +34,7 @@ _OF_AN_INTERFACE = ("slice_s", "spool", "spool_bytes", "keep", "snap_bytes")
 _SHOWN = {"dashboard": "grafana-dashboard.json", "unit": "pepscope-watch.service"}
 
 
-class Address(click.ParamType[tuple[str, int]]):
+class Address(OptionType[tuple[str, int]]):
     """`ADDRESS:PORT` or `[ADDRESS]:PORT`, the address in digits."""
 
     name = "address"
