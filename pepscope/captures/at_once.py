@@ -51,8 +51,10 @@ def open_captures(
         meanwhile()
         # Signals reach this thread only, so that waiting here makes Ctrl-C end all of them.
         for thread, reading in zip(threads, every, strict=True):
-            while thread.is_alive():
+            reading_on = True
+            while reading_on:
                 thread.join(_BETWEEN_REPORTS_S)
+                reading_on = thread.is_alive()
                 if progress is not None:
                     progress(sum(each.read_bytes for each in every), sum(each.file_bytes for each in every))
             captures.append(reading.result())

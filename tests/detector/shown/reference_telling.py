@@ -55,9 +55,10 @@ def held_acknowledgements(
     last = last_arrivals(start, end, time_ns, acknowledged)
     if len(start) == 0:
         return np.full(len(rows), np.nan), np.maximum(0, acknowledged), last
-    order = np.argsort(time_ns, kind="stable")
+    arrived_s = receiver_s(time_ns)
+    order = np.argsort(arrived_s, kind="stable")
     delivered = np.concatenate(([0], np.cumsum((end - start)[order])))
-    by_then = np.searchsorted(receiver_s(time_ns[order]), seen_s, side="right")
+    by_then = np.searchsorted(arrived_s[order], seen_s, side="right")
     early_s = np.where(last >= 0, receiver_s(time_ns[last]) - seen_s, np.nan)
     ahead = np.maximum(0, acknowledged - min(0, int(start.min())) - delivered[by_then])
     return early_s, ahead.astype(np.int64), np.where(last >= 0, arrivals.start[last], -1)

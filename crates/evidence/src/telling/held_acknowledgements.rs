@@ -45,42 +45,20 @@ pub fn held_acknowledgements(
 }
 
 /// How many bytes had arrived at each of some moments, in seconds on the sender's clock.
-fn delivered(arrivals: &ByteRanges, axis: Axis<'_>, moments_s: &[f64]) -> impl Iterator<Item = i64> {
-    let mut in_order: Vec<(i64, i64)> =
-        arrivals.rows().map(|(start, end, time_ns)| (time_ns, end.wrapping_sub(start))).collect();
-    in_order.sort_by_key(|&(time_ns, _)| time_ns);
-    let times_s: Vec<f64> = in_order.iter().map(|&(time_ns, _)| axis.receiver_s(time_ns)).collect();
+///
+/// A clock that stepped back puts later arrivals before earlier ones: then the order is that of the sender's clock.
+fn delivered(arrivals: &ByteRanges, axis: Axis<'_>, moments_s: &[f64]) -> Vec<i64> {
+    let mut in_order: Vec<(f64, i64)> =
+        arrivals.rows().map(|(start, end, time_ns)| (axis.receiver_s(time_ns), end.wrapping_sub(start))).collect();
+    in_order.sort_by(|(one_s, _), (other_s, _)| one_s.total_cmp(other_s));
+    let times_s: Vec<f64> = in_order.iter().map(|&(time_s, _)| time_s).collect();
     let mut bytes = vec![0];
     bytes.extend(in_order.iter().scan(0_i64, |reached, &(_, bytes)| {
         *reached = reached.wrapping_add(bytes);
         Some(*reached)
     }));
-    up_to_each(&times_s, moments_s).into_iter().map(move |count| bytes[count])
-}
-
-/// How many of the times are at most each of the moments. Where a clock that stepped back put the times out of order, it
-/// is where bisection ends, as in NumPy's `searchsorted`: within the bounds that the moment before left.
-fn up_to_each(times_s: &[f64], moments_s: &[f64]) -> Vec<usize> {
-    if times_s.is_sorted() {
-        let mut times_s = Ascending::new(times_s);
-        return moments_s.iter().map(|&moment_s| times_s.up_to(moment_s)).collect();
-    }
-    let (mut low, mut high) = (0, times_s.len());
-    let mut before_s = moments_s.first().copied().unwrap_or_default();
-    let mut bisected = |&moment_s: &f64| {
-        (low, high) = if before_s <= moment_s { (low, times_s.len()) } else { (0, times_s.len().min(high + 1)) };
-        before_s = moment_s;
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if times_s[middle] <= moment_s {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
-    };
-    moments_s.iter().map(&mut bisected).collect()
+    let mut times_s = Ascending::new(&times_s);
+    moments_s.iter().map(|&moment_s| bytes[times_s.up_to(moment_s)]).collect()
 }
 
 #[cfg(test)]
@@ -116,12 +94,5 @@ mod tests {
         assert_eq!(early_ns[..2], [-500.0, 2_000.0]);
         assert!(early_ns[2].is_nan());
         assert_eq!(held_acknowledgements(&sender, &receiver, DOWN, 7, axis), HeldAcknowledgements::default());
-    }
-
-    #[test]
-    fn times_out_of_order_are_bisected_from_where_the_moment_before_was() {
-        assert_eq!(up_to_each(&[1.0, 2.0, 4.0], &[2.0, 0.5, 9.0, 3.0]), [2, 0, 3, 2]);
-        assert_eq!(up_to_each(&[1.0, 5.0, 2.0, 6.0], &[3.0, 1.0]), [3, 1]);
-        assert_eq!(up_to_each(&[2.0, 1.0], &[]), [0; 0]);
     }
 }
