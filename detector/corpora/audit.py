@@ -78,6 +78,14 @@ def audit_captures(
     and where nothing is a capture; ClusterLostError. What was judged before an error is kept.
     """
     _needs_parquet()
+    if isinstance(sources, str):
+        raise UsageError(f"sources must be a list, got the text {sources!r}")
+    if not sources:
+        raise UsageError("sources must name at least one file, directory, pattern or address, got none")
+    if not 0.5 <= least_probability <= 1:
+        raise UsageError(f"the least probability must be between 0.5 and 1, got {least_probability}")
+    if processes is not None and processes < 1:
+        raise UsageError(f"processes must be at least 1, got {processes}")
     directory = Path(output)
     options = UnitOptions(least_probability, networks, memory_bytes)
     labels = {} if manifest is None else read_manifest(manifest)

@@ -110,7 +110,7 @@ def detect(
     elif networks is not None:
         raise UsageError("a table of networks is for one vantage point: two captures show where they meet")
     table = None if networks is None else _network_table(networks)
-    share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
+    share_bytes = _share_bytes(memory_bytes, len(paths))
     digested = _digests_of(paths, are_wanted=digests)
     opened = partial(_opened, paths, filter, share_bytes, progress, at_once=jobs > 1)
     asked = Asked(series, connections, AskedPackets.of(packets))
@@ -159,7 +159,7 @@ def detect_vantage(
         if any(path != "-" != other and _is_same_file(path, other) for other in paths[:number]):
             raise UsageError(f"two of the captures are the same file, {path}: give each once")
     table = None if networks is None else _network_table(networks)
-    share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
+    share_bytes = _share_bytes(memory_bytes, len(paths))
     digested = _digests_of(paths, are_wanted=digests)
     opened = partial(_opened, paths, filter, share_bytes, progress, at_once=False)
     with garbage_kept():
@@ -169,6 +169,15 @@ def detect_vantage(
     tool = stated_tool(options, filter=filter, networks=networks, one_vantage=True)
     asked = Asked(series, connections, AskedPackets.of(packets))
     return judge_one_vantage(opened, options, table, tool, digested, asked)
+
+
+def _share_bytes(memory_bytes: int | None, captures: int) -> int | None:
+    """What each capture may take, and the work on them."""
+    if memory_bytes is None:
+        return None
+    if memory_bytes < 0:
+        raise UsageError(f"memory_bytes must be 0 or above, got {memory_bytes}")
+    return memory_bytes // (captures + 1)
 
 
 def _network_table(path: str) -> NetworkTable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import re
 import shutil
 import signal
@@ -301,6 +302,24 @@ def test_questions_are_answered_and_nothing_else_is_read(tmp_path: Path) -> None
         query(tmp_path / "connections", "SELECT 1")
     odd = query(tmp_path, "SELECT 'nan'::DOUBLE, ['inf'::DOUBLE, 1], {'a': '-inf'::DOUBLE}, 1.5::DOUBLE").to_dict()
     assert odd["rows"] == [[None, [None, 1.0], {"a": None}, 1.5]]
+
+
+@pytest.mark.parametrize(
+    ("sources", "options", "sentence"),
+    [
+        ("a.pcap", {}, "sources must be a list, got the text 'a.pcap'"),
+        ([], {}, "sources must name at least one file, directory, pattern or address, got none"),
+        (["a"], {"least_probability": math.nan}, "the least probability must be between 0.5 and 1, got nan"),
+        (["a"], {"processes": 0}, "processes must be at least 1, got 0"),
+    ],
+)
+def test_what_a_program_cannot_ask_for_leaves_nothing(
+    sources: list[str], options: dict[str, float], sentence: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        audit_captures(sources, tmp_path / "out", **options)  # type: ignore[arg-type]
+    assert str(refused.value) == sentence
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_commands_say_what_they_did(tmp_path: Path) -> None:

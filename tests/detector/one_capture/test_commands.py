@@ -152,6 +152,18 @@ def test_the_library_refuses_them_too(option: dict[str, Any]) -> None:
         detect("no such file", **option)
 
 
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ({"memory_bytes": -1}, "memory_bytes must be 0 or above, got -1"),
+        ({"ack_delay_s": float("inf")}, "the ACK delay must be a time greater than 0 s, got inf"),
+    ],
+)
+def test_numbers_of_a_program_are_checked(option: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError, match=f"^{sentence}$"):
+        detect("no such file", **option)
+
+
 def test_delayed_acknowledgements_are_looked_for_in_one_capture() -> None:
     pairs = json.loads(run(OTHER, "--ack-delay", "1s", "--json").stdout)["pairs"]
     assert "delayed_ack" in {piece["method"] for pair in pairs for piece in pair["evidence"]}
