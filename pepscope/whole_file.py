@@ -84,10 +84,13 @@ def is_stream(path: str | Path) -> bool:
 
 @contextlib.contextmanager
 def output_path(path: Path) -> Iterator[Path]:
-    """As `output_file`, for what opens the file by its name."""
+    """As `output_file`, for what makes the file itself: the name to make it under."""
     target = path.resolve()
-    with contextlib.nullcontext(target) if is_stream(target) else whole_path(target) as place:
-        yield place
+    if is_stream(target):
+        yield target
+        return
+    with whole_files(target.parent) as directory:
+        yield directory / target.name
 
 
 @contextlib.contextmanager

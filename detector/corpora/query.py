@@ -63,7 +63,7 @@ class Tables:
     def _asked(self, sql: str) -> Any:
         import duckdb
 
-        if not sql.isascii() and sql.encode("utf-8", "replace").decode() != sql:
+        if sql.encode("utf-8", "replace").decode() != sql:
             raise UsageError(f"a question must be text in UTF-8, got {sql!r}")
         statements = self._database.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pepscope.whole_file import check_output, whole_file, write_whole
+from pepscope.whole_file import check_output, output_path, whole_file, whole_files, write_whole
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -30,6 +30,35 @@ def test_an_error_leaves_what_was_there(durable: bool, tmp_path: Path) -> None:
         stream.writelines([b"half", "no bytes"])  # type: ignore[list-item]
     assert path.read_text() == "earlier"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_files_that_belong_together_take_their_places_together(is_whole: bool, tmp_path: Path) -> None:
+    names = ("a.pcap", "b.pcap")
+    for name in names:
+        (tmp_path / name).write_text("earlier")
+
+    def write() -> None:
+        with whole_files(tmp_path) as directory, output_path(tmp_path / "c.pcap") as alone:
+            for place in (alone, *(directory / name for name in names)):
+                place.write_text("later")
+            assert {(tmp_path / name).read_text() for name in names} == {"earlier"}
+            assert not (tmp_path / "c.pcap").exists()
+            if not is_whole:
+                raise KeyboardInterrupt
+
+    if is_whole:
+        write()
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            write()
+    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert found == (dict.fromkeys((*names, "c.pcap"), "later") if is_whole else dict.fromkeys(names, "earlier"))
+
+
+def test_what_makes_a_device_itself_writes_to_it() -> None:
+    with output_path(Path("/dev/null")) as place:
+        assert place == Path("/dev/null")
 
 
 def test_what_a_killed_process_left_goes_with_the_next_try(tmp_path: Path) -> None:
