@@ -81,9 +81,14 @@ def test_handshakes_that_nothing_timed_are_not_said_to_be_answered() -> None:
 
 @pytest.mark.parametrize(
     ("split", "site", "wanted"),
-    [(0.005, 0.04, Explanation.END_TO_END), (0.03, 0.01, Explanation.UNDECIDED), (0.015, 0.04, Explanation.UNDECIDED)],
+    [
+        (0.005, 0.04, Explanation.END_TO_END),
+        (0.03, 0.01, Explanation.UNDECIDED),
+        (0.005, 0.05, Explanation.UNDECIDED),
+        (0.015, 0.02, Explanation.UNDECIDED),
+    ],
 )
-def test_a_connection_has_no_leg_inside_the_site_where_its_host_has_none(
+def test_a_connection_has_no_leg_inside_the_site_where_its_host_has_none_and_none_doubts_its_network(
     split: float, site: float, wanted: Explanation
 ) -> None:
     shares = [split, 1 - split - site, 0, 0, 0, site]
