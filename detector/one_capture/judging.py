@@ -16,6 +16,7 @@ from detector.one_capture import pools
 from detector.one_capture.classes import DECISIVE, OWN_SITE_S, Classes, Explanation, classes, of_network
 from detector.one_capture.hypotheses.other_connections import with_other_connections
 from detector.one_capture.hypotheses.posteriors import Posterior
+from detector.one_capture.likelihoods.exchange_nats import speaks_web
 from detector.one_capture.likelihoods.priors import PRIORS
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.members import Ints
@@ -152,10 +153,14 @@ def _other_connections(exchanges: Ints, group: Ints) -> Ints:
 def _given_others(judged: SideJudgement, follows: npt.NDArray[np.bool_]) -> Posterior:
     """The posterior of each connection, given the others of its group where it follows them."""
     where, kind = judged.places, judged.connection_kind
-    member, may_follow = np.zeros(len(judged.alone.split), np.int64), np.zeros(len(judged.alone.split), np.bool_)
-    member[kind], may_follow[kind] = where.member, follows
+    of_web = speaks_web(judged.timing.kind, judged.timing.connection, len(where.member))
+    member, (may_follow, web) = (
+        np.zeros(len(judged.alone.split), np.int64),
+        np.zeros((2, len(judged.alone.split)), bool),
+    )
+    member[kind], may_follow[kind], web[kind] = where.member, follows, of_web
     group = where.member_group[member]
-    given = with_other_connections(judged.alone, judged.groups, group, member, may_follow, PRIORS[judged.side])
+    given = with_other_connections(judged.alone, judged.groups, group, member, may_follow, web, PRIORS[judged.side])
     return _by_connection(given, judged)
 
 

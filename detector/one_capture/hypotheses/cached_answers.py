@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from detector.one_capture.hypotheses.member_nats import Paths
+from detector.one_capture.hypotheses.natures import Paths
 from detector.one_capture.hypotheses.sums import sum_nats
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
 from detector.one_capture.likelihoods.timing_tables import (

@@ -10,7 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.crossing_habits import CONNECTED, Legs, any_habit, joined_legs
+from detector.one_capture.hypotheses.fronts import FrontNats, front_nats, joined_fronts
 from detector.one_capture.hypotheses.moments import MomentNats
+from detector.one_capture.hypotheses.natures import WIRED, Paths, by_nature, end_nats
 from detector.one_capture.hypotheses.regular_looks import OF_LATE, LooksNats
 from detector.one_capture.hypotheses.sums import any_leg, log, sum_nats
 from detector.one_capture.likelihoods.exchange_nats import ExchangeNats
@@ -20,7 +22,6 @@ from detector.one_capture.likelihoods.timing_tables import (
     LATE_LEAST_S,
     LATE_SHARES,
     LEG_NATS,
-    NATURES,
     QUEUED_SHARES,
     Floats,
     TimingTables,
@@ -28,18 +29,9 @@ from detector.one_capture.likelihoods.timing_tables import (
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
 from detector.one_capture.members import Ints
 
-#: Natures of legs between a balancer or front end and what stands behind it, which are wires: so many of the steadiest.
-_WIRED = 2
-
 #: The rows of parts: members that answer at once, those that are late where an application answers, or in all answers,
 #: and those behind their site's front.
 PROMPT, LATE_APPLICATION, LATE, SITE = range(4)
-
-#: Where a balancer connects first each handshake waits for what it balances, so that few have that further away than
-#: 5,000 km of fibre and back (s): legs beyond are a twentieth as probable as others. Which is assumed.
-_WITHIN_SITE_S = 0.05
-_WAITING_FRONT_NATS: Floats = np.where(HIDDEN_S < _WITHIN_SITE_S, 0.0, np.log(0.05))
-_WAITING_FRONT_NATS -= np.log(np.exp(_WAITING_FRONT_NATS + LEG_NATS).mean())
 
 #: Of split points, those where TLS ends and begins anew.
 ENDS_TLS = 0.1
@@ -65,25 +57,11 @@ _SLOW_DEVICES = 0.5
 _CLOSES_BY_TIMER = 0.01
 
 
-class Paths(Struct, frozen=True):
-    """What is known of members' paths beforehand, as log probabilities by member: of each nature of a hidden leg, of
-    each nature end to end, and of answers that are shifted end to end (by nothing, then by each of `HIDDEN_S` in each
-    nature)."""
-
-    natures: Floats
-    end_natures: Floats
-    shifts: Floats
-
-    def of(self, members: Ints) -> Paths:
-        """Those of some members."""
-        return Paths(self.natures[members], self.end_natures[members], self.shifts[members])
-
-
 class MemberNats(Struct, frozen=True):
     """Log-likelihoods of what members' exchanges say, priors of members included.
 
-    `parts` by way of being end to end (rows, see `_end_parts`) and member, `wired_site` of the last of these where
-    answers vary no more than wires let them, `legs` by member and each of `HIDDEN_S` where everything crosses the leg,
+    `parts` by way of being end to end (rows, see `_end_parts`) and member, `fronts` of the last of these, `legs` by
+    member and each of `HIDDEN_S` where everything crosses the leg,
     `legs_behind_tls` where TLS ends at the split point; `unsteady` by member, given a leg that varies, or a host behind
     it, as much as hosts that are late do; `late` are the row of `parts` where everything is late, and `device`, given a
     device that delays its closes as it does its answers, both in two rows: late in ways of their own, and as steady as
@@ -92,13 +70,14 @@ class MemberNats(Struct, frozen=True):
     """
 
     parts: Floats
-    wired_site: Floats
+    fronts: FrontNats
     late: Floats
     device: Floats
     legs: Floats
     legs_behind_tls: Floats
     unsteady: Floats
     answers: npt.NDArray[np.bool_]
+    speaks_web: npt.NDArray[np.bool_]
     habits: tuple[Legs, ...] = ()
 
     def of_habit(self, number: int) -> MemberNats:
@@ -108,8 +87,9 @@ class MemberNats(Struct, frozen=True):
     def of(self, members: Ints) -> MemberNats:
         """Those of some members."""
         return MemberNats(
-            self.parts[:, members], self.wired_site[members], self.late[:, members], self.device[:, members],
+            self.parts[:, members], self.fronts.of(members), self.late[:, members], self.device[:, members],
             self.legs[members], self.legs_behind_tls[members], self.unsteady[members], self.answers[members],
+            self.speaks_web[members],
             tuple(each.of(members) for each in self.habits),
         )  # fmt: skip
 
@@ -147,25 +127,31 @@ class MemberNats(Struct, frozen=True):
             unsteady=self.unsteady + behind,
         )
 
-    def with_waiting_fronts(self, waiting: WaitingNats, priors: Priors) -> MemberNats:
-        """With balancers that connect to what they balance before they answer a handshake, as often as split points in
-        the network do; known where acknowledgements show the balancer itself. What answers take beyond the leg tells
-        neither from the other: the access link and the applications are the same."""
-        parts = self.parts.copy()
-        legs = self.habits[CONNECTED].all if self.habits else self.legs
-        waits = log(priors.balancer * priors.connects_first) + any_leg(legs + waiting.legs + _WAITING_FRONT_NATS)
-        waits = np.where(waiting.known, waits, -np.inf)
-        parts[SITE] = np.logaddexp(parts[SITE], waits)
-        return replace(self, parts=parts, wired_site=np.logaddexp(self.wired_site, waits))
+    def with_fronts(self, alone: npt.NDArray[np.bool_], waiting: WaitingNats, priors: Priors) -> MemberNats:
+        """With fronts that vary as split points do of members that are `alone` in their groups, and with those that
+        connect before they answer a handshake, if split points do."""
+        fronts, parts = self.fronts, self.parts.copy()
+        if priors.connects_first:
+            legs = self.habits[CONNECTED].all if self.habits else self.legs
+            fronts = fronts.or_waiting(legs, waiting, priors)
+        fronts = fronts.where_alone(alone)
+        parts[SITE] = fronts.any
+        return replace(self, parts=parts, fronts=fronts)
 
 
-def member_nats(nats: ExchangeNats, priors: Priors, paths: Paths, habits: Sequence[ExchangeNats] = ()) -> MemberNats:
-    """What each member's exchanges say by themselves; `habits` is what they say by each of `HABIT_NATS`. Fronts inside
-    a site have habits as split points in the network have them."""
+def member_nats(
+    nats: ExchangeNats,
+    speaks_web: npt.NDArray[np.bool_],
+    priors: Priors,
+    paths: Paths,
+    habits: Sequence[ExchangeNats] = (),
+) -> MemberNats:
+    """What each member's exchanges say by themselves; `speaks_web` is whether it speaks TLS or HTTP, and `habits` what
+    they say by each of `HABIT_NATS`. Fronts inside a site have habits as split points in the network have them."""
     late = log(priors.late) + _late(nats, paths, priors.steady)
     every = habits or (nats,)
-    site, wired_site = (any_habit(parts) for parts in zip(*(_site(each, priors, paths) for each in every), strict=True))
-    parts = _end_parts(nats, priors, paths, np.logaddexp(*late), site)
+    fronts = front_nats(every, speaks_web, priors, paths)
+    parts = _end_parts(nats, np.log(priors.prompt(speaks_web)), priors, paths, np.logaddexp(*late), fronts.any)
     of_habits = tuple(Legs(*_leg_nats(each, priors, paths)) for each in every)
     legs, behind_tls = (any_habit([getattr(each, name) for each in of_habits]) for name in Legs.__struct_fields__)
     answers = np.any(nats.handshake != 0, axis=1) | np.any(nats.application != 0, axis=1)
@@ -174,7 +160,7 @@ def member_nats(nats: ExchangeNats, priors: Priors, paths: Paths, habits: Sequen
     if priors.devices:
         device = np.stack([log(1 - priors.steady) + _device(nats), log(priors.steady) + any_leg(legs)])
     of_habits = tuple(each.or_else(legs, behind_tls) for each in of_habits) if habits else ()
-    return MemberNats(parts, wired_site, late, device, legs, behind_tls, unsteady, answers, of_habits)
+    return MemberNats(parts, fronts, late, device, legs, behind_tls, unsteady, answers, speaks_web, of_habits)
 
 
 def joined_members(every: Sequence[MemberNats]) -> MemberNats:
@@ -186,39 +172,22 @@ def joined_members(every: Sequence[MemberNats]) -> MemberNats:
     return MemberNats(**{
         name: np.concatenate([getattr(each, name) for each in every], axis=1 if name in rows else 0)
         for name in MemberNats.__struct_fields__
-        if name != "habits"
-    }, habits=habits)  # fmt: skip
+        if name not in ("fronts", "habits")
+    }, fronts=joined_fronts([each.fronts for each in every]), habits=habits)  # fmt: skip
 
 
-def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths, late: Floats, site: Floats) -> Floats:
+def _end_parts(nats: ExchangeNats, prompt: Floats, priors: Priors, paths: Paths, late: Floats, site: Floats) -> Floats:
     """Log-likelihoods by way of being end to end (rows: prompt, late where an application answers, late in all, behind
-    the site's front) and member, priors included; `late` and `site` are those of the last two."""
+    the site's front) and member, priors included: `prompt` is that of the first, `late` and `site` are the last two."""
     with_close = nats.all + nats.closes
-    shifted = _by_nature(nats.all) + _shifted_close(nats.closes, paths)
-    prompt_handshakes = _end_nats(nats.handshake, paths)
-    prompt = 1.0 - priors.late - priors.late_application - priors.balancer - priors.front_end
+    shifted = by_nature(nats.all) + _shifted_close(nats.closes, paths)
+    prompt_handshakes = end_nats(nats.handshake, paths)
     return np.stack([
-        log(prompt)
-        + _prompt(_end_nats(with_close, paths), shifted, paths.shifts),
+        prompt + _prompt(end_nats(with_close, paths), shifted, paths.shifts),
         log(priors.late_application) + prompt_handshakes + _late_application(nats, paths, priors.steady_application),
         late,
         site,
     ])  # fmt: skip
-
-
-def _site(nats: ExchangeNats, priors: Priors, paths: Paths) -> tuple[Floats, Floats]:
-    """Log-likelihoods by member behind its site's front, priors included: behind one of any sort, and behind one whose
-    answers vary no more than a wire to what it balances, or fetches from, lets them. Where they vary more, that may be
-    all that makes them late, so that no leg shows."""
-    balancer = any_leg(sum_nats(_by_nature(nats.all)[..., :_WIRED]) - np.log(_WIRED))
-    balancer += log(priors.balancer * (1 - priors.connects_first))
-    front_end = log(priors.front_end) + _end_nats(nats.handshake, paths)
-    application = _by_nature(nats.application) + paths.natures[:, None]
-    any_front, wired = (
-        np.logaddexp(balancer, front_end + any_leg(sum_nats(natures)))
-        for natures in (application, application[..., :_WIRED])
-    )
-    return any_front, wired
 
 
 def _late(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
@@ -246,7 +215,7 @@ def _as_steady(nats: ExchangeNats, paths: Paths) -> Floats:
     """Log-likelihoods of hosts whose answers take what a leg would add: the tables assume the shapes of hosts' delays,
     so that the shape alone tells a leg from them by so much and no more, however many answers there are."""
     close = _close_behind(nats.closes, _CLOSES_AT_ONCE, paths)
-    return any_leg(sum_nats(_by_nature(nats.all) + close + paths.natures[:, None]))
+    return any_leg(sum_nats(by_nature(nats.all) + close + paths.natures[:, None]))
 
 
 def _late_application(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
@@ -254,8 +223,8 @@ def _late_application(nats: ExchangeNats, paths: Paths, steady: float) -> Floats
     person answers."""
     by_delay = _any_late(nats.application, _late_close(nats, paths))
     if steady:
-        as_leg = any_leg(sum_nats(_by_nature(nats.application) + paths.natures[:, None]))
-        as_leg += _end_nats(nats.closes, paths)
+        as_leg = any_leg(sum_nats(by_nature(nats.application) + paths.natures[:, None]))
+        as_leg += end_nats(nats.closes, paths)
         by_delay = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg)
     by_person = nats.application[:, TimingTables.PERSON] + _own_close(nats.closes, paths)
     return np.logaddexp(log(1 - _PERSONS) + by_delay, log(_PERSONS) + by_person)
@@ -301,7 +270,7 @@ def _any_queued(nats: Floats) -> Floats:
 def _close_as_late(close: Floats, at_once: float, paths: Paths) -> Floats:
     """Log-likelihoods by member and delay of closes that take as long as answers, or `at_once`, a share of members."""
     late: Floats = np.logaddexp(
-        log(1 - at_once) + close[:, TimingTables.LATE], log(at_once) + _end_nats(close, paths)[:, None]
+        log(1 - at_once) + close[:, TimingTables.LATE], log(at_once) + end_nats(close, paths)[:, None]
     )
     return late
 
@@ -316,7 +285,7 @@ def _late_behind(nats: ExchangeNats, close: Floats, paths: Paths, steady: float)
         log(1 - _CLOSES_AT_ONCE) + _late_by_more(answers + nats.closes[:, TimingTables.LATE])[:, :, None],
     )
     if steady:
-        as_leg = any_leg(sum_nats(_by_nature(nats.application) + paths.natures[:, None]))
+        as_leg = any_leg(sum_nats(by_nature(nats.application) + paths.natures[:, None]))
         by_delay = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg[:, None, None] + close)
     by_person = nats.application[:, TimingTables.PERSON][:, None, None] + close
     either: Floats = np.logaddexp(log(1 - _PERSONS) + by_delay, log(_PERSONS) + by_person)
@@ -335,8 +304,8 @@ def _late_by_more(late: Floats) -> Floats:
 def _own_close(closes: Floats, paths: Paths) -> Floats:
     """Log-likelihoods by member of closes that are late by no delay of answers, but for timers of closes alone, which
     are as steady as a leg over wires."""
-    by_timer = any_leg(sum_nats(_by_nature(closes)[..., :_WIRED]) - np.log(_WIRED))
-    end = _end_nats(closes, paths)
+    by_timer = any_leg(sum_nats(by_nature(closes)[..., :WIRED]) - np.log(WIRED))
+    end = end_nats(closes, paths)
     either: Floats = np.logaddexp(log(1 - _CLOSES_BY_TIMER) + end, log(_CLOSES_BY_TIMER) + by_timer)
     return either
 
@@ -349,7 +318,7 @@ def _late_close(nats: ExchangeNats, paths: Paths) -> Floats:
 def _leg_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> tuple[Floats, Floats]:
     """Log-likelihoods by member and leg, the leg's prior included: all exchanges cross it, or applications are late
     too; and where TLS ends at the split point."""
-    handshake, application = _by_nature(nats.handshake), _by_nature(nats.application)
+    handshake, application = by_nature(nats.handshake), by_nature(nats.application)
     close = _close_behind(nats.close, _CLOSES_ITSELF, paths) + _close_behind(nats.client_close, _CLOSES_UNREAD, paths)
     tls_close = _close_behind(nats.closes, _ENDS_TLS_AND_CLOSES, paths)
     steady = priors.steady_application
@@ -359,7 +328,7 @@ def _leg_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> tuple[Floats,
         behind = _late_application(nats, paths, steady)[:, None, None]
     late = log(priors.late_application) + behind
     crossing = handshake + np.logaddexp(log(1.0 - priors.late_application) + application + close, late)
-    tls_ends = _end_nats(nats.handshake, paths)[:, None, None] + application + tls_close
+    tls_ends = end_nats(nats.handshake, paths)[:, None, None] + application + tls_close
     natures = paths.natures[:, None]
     return sum_nats(crossing + natures) + LEG_NATS, sum_nats(tls_ends + natures) + LEG_NATS
 
@@ -367,19 +336,9 @@ def _leg_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> tuple[Floats,
 def _close_behind(close: Floats, at_once: float, paths: Paths) -> Floats:
     """Log-likelihoods by member, leg and nature of closes that take as long as the leg; a share of members close
     `at_once`, all of their connections alike."""
-    fast = log(at_once) + _end_nats(close, paths)[:, None, None]
-    either: Floats = np.logaddexp(log(1 - at_once) + _by_nature(close), fast)
+    fast = log(at_once) + end_nats(close, paths)[:, None, None]
+    either: Floats = np.logaddexp(log(1 - at_once) + by_nature(close), fast)
     return either
-
-
-def _by_nature(rows: Floats) -> Floats:
-    """Of the columns of hypotheses the legs, by member, leg and nature."""
-    return rows[:, TimingTables.HIDDEN].reshape(-1, len(HIDDEN_S), NATURES)
-
-
-def _end_nats(rows: Floats, paths: Paths) -> Floats:
-    """Log-likelihoods of being end to end, in any nature."""
-    return sum_nats(rows[:, TimingTables.END_BY_NATURE] + paths.end_natures)
 
 
 def _prompt(end: Floats, shifted: Floats, shift_nats: Floats) -> Floats:

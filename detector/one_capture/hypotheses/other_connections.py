@@ -31,16 +31,22 @@ _NEVER = 1e-300
 
 
 def with_other_connections(
-    alone: Posterior, groups: Posterior, group: Ints, member: Ints, follows: npt.NDArray[np.bool_], priors: Priors
+    alone: Posterior,
+    groups: Posterior,
+    group: Ints,
+    member: Ints,
+    follows: npt.NDArray[np.bool_],
+    speaks_web: npt.NDArray[np.bool_],
+    priors: Priors,
 ) -> Posterior:
     """The posteriors of connections, given those of their groups; `alone` are those of each by itself.
 
-    `group` and `member` are by connection, and `follows` whether it may follow its group: one that shows nothing does
-    not, and none to which others add nothing.
+    `group` and `member` are by connection, `speaks_web` whether it speaks TLS or HTTP, and `follows` whether it may
+    follow its group: one that shows nothing does not, and none to which others add nothing.
     """
     shares = _at_member(groups, group, member)
     less = np.zeros(len(group))
-    for names, before in _before(priors):
+    for names, before in _before(speaks_web, priors):
         of_group, own = (np.sum([each[name] for name in names], axis=0) for each in (shares, _fields(alone, names)))
         less += of_group * before / np.maximum(own, _NEVER)
     following = np.where(follows, (1 - APART) / (1 - APART + APART * less), 0.0)
@@ -49,7 +55,7 @@ def with_other_connections(
     )
 
 
-def _before(priors: Priors) -> tuple[tuple[tuple[str, ...], float], ...]:
+def _before(speaks_web: npt.NDArray[np.bool_], priors: Priors) -> tuple[tuple[tuple[str, ...], Floats | float], ...]:
     """How probable hypotheses for one connection are beforehand, by the fields of `Posterior` that hold each.
 
     At the client's side a connection by itself leaves caches out, so that it counts a split as a little less.
@@ -57,7 +63,7 @@ def _before(priors: Priors) -> tuple[tuple[tuple[str, ...], float], ...]:
     holding = priors.split * HOLDS_ACKS
     answered = (1 - priors.split) * priors.handshakes_answered
     ordinary = (1 - priors.split) * (1 - priors.handshakes_answered)
-    late, site = ordinary * priors.late, ordinary * (priors.balancer + priors.front_end)
+    late, site = ordinary * priors.late, ordinary * (priors.balancer + priors.front_ends(speaks_web))
     return (
         (("split",), priors.split - holding), (("holding",), holding), (("handshakes_answered",), answered),
         (("late", "fleet"), late), (("site",), site), (("end",), ordinary - late - site),

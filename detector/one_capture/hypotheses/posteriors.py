@@ -116,8 +116,8 @@ def posterior(
         groups = replace(
             groups, members=groups.members.with_late_sometimes(cached.known, cached.sometimes, groups.priors)
         )
-    if groups.priors.connects_first:
-        groups = replace(groups, members=groups.members.with_waiting_fronts(waiting, groups.priors))
+    alone = np.bincount(groups.group, minlength=groups.count)[groups.group] == 1
+    groups = replace(groups, members=groups.members.with_fronts(alone, waiting, groups.priors))
     members, parts, without = groups.members, groups.members.parts, groups.reference.nats[:, 0]
     member_end = groups.end
     every_end = by_group(member_end, groups.group, groups.count)
@@ -153,7 +153,7 @@ def posterior(
             behind_tls + (ends_tls - split)[groups.group, None] - sum_nats(behind_tls)[:, None],
         ),
         member_site=np.exp(parts[SITE] + without - member_end),
-        member_wired_site=np.exp(members.wired_site + without - member_end),
+        member_wired_site=np.exp(members.fronts.wired + without - member_end),
     )
 
 
@@ -186,7 +186,7 @@ def _nats(groups: Groups, seen: Seen, of: _OfExchanges) -> dict[str, Floats]:
     plain = np.log(1.0 - together * (priors.fleet + priors.busy + priors.devices) - priors.handshakes_answered)
     ordinary = 1 - HOLDS_ACKS - priors.connects_first - priors.caches - priors.unsteady
     are_alike = whole + plain + np.log(_ALIKE * together)
-    busy = summed(_busy(members.parts, priors) + without)
+    busy = summed(_busy(members, priors) + without)
     return {
         "split": log(priors.split * ordinary) + of.split + seen.split,
         "connects first": log(priors.split * priors.connects_first) + of.connects_first + seen.connects_first,
@@ -213,10 +213,9 @@ def _devices(members: MemberNats, priors: Priors) -> Floats:
     return either
 
 
-def _busy(parts: Floats, priors: Priors) -> Floats:
+def _busy(members: MemberNats, priors: Priors) -> Floats:
     """Log-likelihoods by member where most of a group are late."""
-    prompt = 1.0 - priors.late - priors.late_application - priors.balancer - priors.front_end
-    before = (prompt, priors.late_application, priors.late)
-    now = (1 - _BUSY_SHARE, _BUSY_SHARE / 2, _BUSY_SHARE / 2)
-    moved = [log(after / share) if share else 0.0 for after, share in zip(now, before, strict=True)]
-    return sum_nats((parts[:3] + np.asarray(moved)[:, None]).T)
+    prompt = np.log((1 - _BUSY_SHARE) / priors.prompt(members.speaks_web))
+    late = [log(_BUSY_SHARE / 2 / share) if share else 0.0 for share in (priors.late_application, priors.late)]
+    moved = np.stack([prompt, *(np.full(len(prompt), nats) for nats in late)])
+    return sum_nats((members.parts[:3] + moved).T)

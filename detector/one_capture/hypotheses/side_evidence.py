@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.beside_exchanges import Beside
 from detector.one_capture.hypotheses.cached_answers import CacheNats, cache_nats
-from detector.one_capture.hypotheses.member_nats import MemberNats, Paths, joined_members, member_nats
+from detector.one_capture.hypotheses.member_nats import MemberNats, joined_members, member_nats
 from detector.one_capture.hypotheses.moments import AnswerPairs, MomentNats, moment_nats
+from detector.one_capture.hypotheses.natures import Paths
 from detector.one_capture.hypotheses.posteriors import Posterior, Seen, joined, posterior
 from detector.one_capture.hypotheses.regular_looks import Clients, LooksNats
 from detector.one_capture.hypotheses.splits import Groups
@@ -171,7 +172,7 @@ class SideEvidence(Struct, frozen=True):
                 opening = measured.of(at_once[rows]).once()
                 by_habit = [nats.and_of(opening.nats(each)) for each in tables.by_habit]
                 nats = by_habit[0]
-            found.append(member_nats(nats, self.priors, _paths(tables, classes), by_habit))
+            found.append(member_nats(nats, measured.speaks_web, self.priors, _paths(tables, classes), by_habit))
         return Units(joined_members(found), equal.kind)
 
     def _seen(self, member: Ints, group: Ints, groups: int, beside: Beside) -> Seen:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture.likelihoods.timing_tables import (
+    CLASSES,
     CLIENT_CLOSE,
     CLOSE,
     OPENING,
@@ -27,6 +28,9 @@ _TOGETHER = 1 << 13
 
 #: Members with so many exchanges each, on average, have many of one bin, which are looked up once.
 _MANY = 16
+
+#: Classes of exchanges of TLS and HTTP.
+_WEB = [CLASSES.index(name) for name in ("handshake", "http", "encrypted")]
 
 
 class ExchangeNats(Struct, frozen=True):
@@ -82,6 +86,11 @@ class Measured(Struct, frozen=True):
             self.members,
         )  # fmt: skip
 
+    @property
+    def speaks_web(self) -> npt.NDArray[np.bool_]:
+        """Whether each member speaks TLS or HTTP."""
+        return speaks_web(self.kind, self.member, self.members)
+
     def once(self) -> Measured:
         """The same where those of one member that are looked up alike are one, with the sum of their weights."""
         if len(self.member) <= _MANY * self.members:
@@ -104,6 +113,12 @@ class Measured(Struct, frozen=True):
                 if wanted.any():
                     _add_by(table, self.member[part][wanted], nats[wanted])
         return ExchangeNats(*sums)
+
+
+def speaks_web(kind: Ints, unit: Ints, units: int) -> npt.NDArray[np.bool_]:
+    """Whether exchanges or closes of these kinds, each of a unit, are of TLS or HTTP: by unit, whether any is."""
+    of_web = (kind < CLOSE) & np.isin(kind % OPENING, _WEB)
+    return np.asarray(np.bincount(unit[of_web], minlength=units) > 0)
 
 
 def _zeros(members: int) -> Floats:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
+from detector.one_capture.likelihoods.timing_tables import Floats
 from pepscope.results.verdicts import GroupSide
 
 
@@ -17,7 +20,9 @@ class Priors(Struct, frozen=True):
     late: float  # of a member: late in all answers, its TLS library's as well
     late_application: float  # of a member: late where an application answers, or a person
     balancer: float  # of a member: a leg inside the server's own site, which everything crosses
-    front_end: float  # of a member: a leg inside the server's own site, which what applications answer crosses
+    front_end: (
+        float  # of a member that speaks TLS or HTTP: a leg inside its own site, which what applications answer crosses
+    )
     too_short: float  # of a member of a split group: a hidden leg shorter than the shortest that shows by itself
     shortest_s: float  # that leg: shorter ones take no longer than ordinary hosts do to answer
     common_leg: float  # of split groups: one leg for all members, rather than legs of their own
@@ -28,6 +33,14 @@ class Priors(Struct, frozen=True):
     steady: float = 0.0  # of members that are late in all answers: as steadily as a leg would make them
     devices: float = 0.0  # of a group that is end to end: devices delay all that its members say, closes as well
     closes: bool = False  # whether closes are weighed beside answers
+
+    def front_ends(self, speaks_web: npt.NDArray[np.bool_]) -> Floats:
+        """How many members have a front end, by whether they speak TLS or HTTP: others have nothing to answer there."""
+        return np.where(speaks_web, self.front_end, 0.0)
+
+    def prompt(self, speaks_web: npt.NDArray[np.bool_]) -> Floats:
+        """How many members are neither late nor behind a front, by whether they speak TLS or HTTP."""
+        return 1.0 - self.late - self.late_application - self.balancer - self.front_ends(speaks_web)
 
 
 #: At the client's side one server in ten has pages that are slow to make, one in ten a front end that fetches them from

@@ -14,7 +14,8 @@ from msgspec import structs
 from detector.one_capture.hypotheses import member_nats as of_members
 from detector.one_capture.hypotheses import posteriors, side_evidence
 from detector.one_capture.hypotheses.cached_answers import answer_at_once_and_late
-from detector.one_capture.hypotheses.member_nats import Paths, member_nats
+from detector.one_capture.hypotheses.member_nats import member_nats
+from detector.one_capture.hypotheses.natures import Paths
 from detector.one_capture.hypotheses.posteriors import Posterior, Seen, posterior
 from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import sum_nats
@@ -201,8 +202,8 @@ def _of_equal_answers(kind: ExchangeKind, excess_s: float, times: int, members: 
         np.repeat(rows[:1], members, axis=0) for rows in (tables.nature_nats, tables.end_nature_nats, tables.shift_nats)
     ))  # fmt: skip
     together = Measured(none, timing.kind, none, bins, timing.weight, 1).once().nats(tables)
-    every = member_nats(nats, PROMPT_OR_LATE, paths)
-    alike = member_nats(together, PROMPT_OR_LATE, paths.of(np.zeros(1, np.int64)))
+    every = member_nats(nats, np.ones(members, np.bool_), PROMPT_OR_LATE, paths)
+    alike = member_nats(together, np.ones(1, np.bool_), PROMPT_OR_LATE, paths.of(np.zeros(1, np.int64)))
     groups = Groups(every, alike, silent, np.zeros(members, np.int64), 1, PROMPT_OR_LATE)
     waiting = WaitingNats(np.zeros(members, np.bool_), unknown[:, 1:])
     return posterior(groups, seen, waiting, unknown)

@@ -26,7 +26,8 @@ from tests.detector.one_capture.test_hypotheses import NAMES, SIDES, TALKS
 
 CAPTURES = Path("tests/captures/one_ended")
 PRIOR = PRIORS[GroupSide.CLIENT]
-BEFORE = {names[0]: share for names, share in _before(PRIOR)}
+OF_WEB = np.ones(1, np.bool_)
+BEFORE = {names[0]: float(np.squeeze(share)) for names, share in _before(OF_WEB, PRIOR)}
 WEIGHTS = st.tuples(*[st.floats(1e-6, 1)] * len(NAMES))
 
 
@@ -43,7 +44,7 @@ def drawn(weights: tuple[float, ...]) -> Posterior:
 
 def given_others(alone: Posterior, group: Posterior, *, follows: bool = True) -> Posterior:
     nothing = np.zeros(1, np.int64)
-    return with_other_connections(alone, group, nothing, nothing, np.asarray([follows]), PRIOR)
+    return with_other_connections(alone, group, nothing, nothing, np.asarray([follows]), OF_WEB, PRIOR)
 
 
 def share(found: Posterior, *names: str) -> float:
@@ -90,13 +91,14 @@ def test_a_host_that_is_late_in_a_group_counts_once() -> None:
 @pytest.mark.parametrize("side", [GroupSide.CLIENT, GroupSide.SERVER])
 def test_what_is_known_beforehand_is_what_a_silent_connection_shows(side: GroupSide) -> None:
     """But for what its handshake says of who answered it. A split is no likelier by itself, as caches and relays that
-    connect first are left out there: a connection needs so much more of its own."""
+    connect first are left out there: a connection needs so much more of its own. So are balancers that do."""
     found = judged([Talk()], at_client=side is GroupSide.CLIENT).alone
-    before = dict(_before(PRIORS[side]))
+    before = {names: float(np.squeeze(share)) for names, share in _before(~OF_WEB, PRIORS[side])}
     assert sum(before.values()) == pytest.approx(1)
     end = share(found, "end") / before["end",]
-    for names in (("late", "fleet"), ("site",)):
-        assert share(found, *names) / end == pytest.approx(before[names], rel=0.05, abs=1e-9)
+    assert share(found, "late", "fleet") / end == pytest.approx(before["late", "fleet"], rel=0.05, abs=1e-9)
+    of_site = before["site",] * (1 - PRIORS[side].connects_first)
+    assert share(found, "site") / end == pytest.approx(of_site, rel=0.05, abs=1e-9)
     assert 0.6 * before["split",] < share(found, "split") / end < 1.001 * before["split",]
 
 

@@ -105,7 +105,7 @@ def of_one_late_host(late_ms: list[float]) -> HostResult:
         for host, near_ms in zip(HOSTS[:2], (20.0, 45.0), strict=True)
         for _ in range(5)
     ]
-    late = [Talk(HOSTS[2], [(ExchangeKind.COMMAND, ms) for ms in late_ms[start::5]], 95.0) for start in range(5)]
+    late = [Talk(HOSTS[2], [(ExchangeKind.TLS_DATA, ms) for ms in late_ms[start::5]], 95.0) for start in range(5)]
     (group,) = results([*talks, *late], at_client=True)
     assert group.verdict is Verdict.REGULAR
     return group.by_host[2]
@@ -115,7 +115,7 @@ def test_a_host_whose_answers_vary_as_no_wire_does_shows_no_leg_inside_its_site(
     ranks = [(number + 0.5) / 100 for number in range(100)]
     varying = of_one_late_host([100.0 * np.exp(0.6 * NormalDist().inv_cdf(rank)) for rank in ranks])
     steady = of_one_late_host([38.0 + rank for rank in ranks[::3]])
-    assert 1 - varying.probability[Verdict.REGULAR] > 0.95
+    assert 1 - varying.probability[Verdict.REGULAR] > 0.9
     assert varying.verdict is Verdict.INCONCLUSIVE
     assert steady.verdict is Verdict.SPLIT_TCP
     assert steady.where is SplitPlace.SERVER
