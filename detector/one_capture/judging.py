@@ -152,12 +152,9 @@ def _other_connections(exchanges: Ints, group: Ints) -> Ints:
 
 def _given_others(judged: SideJudgement, follows: npt.NDArray[np.bool_]) -> Posterior:
     """The posterior of each connection, given the others of its group where it follows them."""
-    where, kind = judged.places, judged.connection_kind
+    where, kind, kinds = judged.places, judged.connection_kind, len(judged.alone.split)
     of_web = speaks_web(judged.timing.kind, judged.timing.connection, len(where.member))
-    member, (may_follow, web) = (
-        np.zeros(len(judged.alone.split), np.int64),
-        np.zeros((2, len(judged.alone.split)), bool),
-    )
+    member, (may_follow, web) = np.zeros(kinds, np.int64), np.zeros((2, kinds), np.bool_)
     member[kind], may_follow[kind], web[kind] = where.member, follows, of_web
     group = where.member_group[member]
     given = with_other_connections(judged.alone, judged.groups, group, member, may_follow, web, PRIORS[judged.side])

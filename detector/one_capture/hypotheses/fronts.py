@@ -51,7 +51,7 @@ class FrontNats(Struct, frozen=True):
         return FrontNats(self.any[members], self.wired[members], self.as_split[members])
 
     def where_alone(self, alone: npt.NDArray[np.bool_]) -> FrontNats:
-        """The same where members that are the only ones of their groups have fronts that vary as split points do."""
+        """The same where members that answer `alone` in their groups have fronts that vary as split points do."""
         found = np.where(alone, self.as_split, self.any)
         return FrontNats(found, np.minimum(self.wired, found), self.as_split)
 
@@ -71,6 +71,8 @@ def front_nats(
 ) -> FrontNats:
     """What members' exchanges say of fronts, by each habit of split points (or one where these are not told apart):
     fronts have such habits as well. `speaks_web` is whether a member speaks TLS or HTTP."""
+    if not priors.balancer + priors.front_end:
+        return FrontNats(*[np.full(len(speaks_web), -np.inf)] * 3)
     with np.errstate(divide="ignore"):  # no front end
         of_front_ends = np.log(priors.front_ends(speaks_web))
     every = [_of_habit(nats, of_front_ends, priors, paths) for nats in habits]

@@ -61,11 +61,11 @@ class MemberNats(Struct, frozen=True):
     """Log-likelihoods of what members' exchanges say, priors of members included.
 
     `parts` by way of being end to end (rows, see `_end_parts`) and member, `fronts` of the last of these, `legs` by
-    member and each of `HIDDEN_S` where everything crosses the leg,
-    `legs_behind_tls` where TLS ends at the split point; `unsteady` by member, given a leg that varies, or a host behind
-    it, as much as hosts that are late do; `late` are the row of `parts` where everything is late, and `device`, given a
-    device that delays its closes as it does its answers, both in two rows: late in ways of their own, and as steady as
-    a leg; `answers`: whether a member answered anything. `habits` are legs by each habit of split points
+    member and each of `HIDDEN_S` where everything crosses the leg, `legs_behind_tls` where TLS ends at the split point;
+    `unsteady` by member, given a leg that varies, or a host behind it, as much as hosts that are late do; `late` are
+    the row of `parts` where everything is late, and `device`, given a device that delays its closes as it does its
+    answers, both in two rows: late in ways of their own, and as steady as a leg; `answers`: whether a member answered
+    anything, and `speaks_web`, whether TLS or HTTP. `habits` are legs by each habit of split points
     (`crossing_habits.HABIT_NATS`), where these are weighed; `legs` are those of any one.
     """
 
@@ -128,8 +128,8 @@ class MemberNats(Struct, frozen=True):
         )
 
     def with_fronts(self, alone: npt.NDArray[np.bool_], waiting: WaitingNats, priors: Priors) -> MemberNats:
-        """With fronts that vary as split points do of members that are `alone` in their groups, and with those that
-        connect before they answer a handshake, if split points do."""
+        """With fronts that vary as split points do where a member is `alone` in answering, and with those that connect
+        before they answer a handshake, if split points do."""
         fronts, parts = self.fronts, self.parts.copy()
         if priors.connects_first:
             legs = self.habits[CONNECTED].all if self.habits else self.legs

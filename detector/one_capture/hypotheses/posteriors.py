@@ -116,7 +116,8 @@ def posterior(
         groups = replace(
             groups, members=groups.members.with_late_sometimes(cached.known, cached.sometimes, groups.priors)
         )
-    alone = np.bincount(groups.group, minlength=groups.count)[groups.group] == 1
+    answering = by_group(groups.members.answers.astype(np.float64), groups.group, groups.count)
+    alone = answering[groups.group] <= 1
     groups = replace(groups, members=groups.members.with_fronts(alone, waiting, groups.priors))
     members, parts, without = groups.members, groups.members.parts, groups.reference.nats[:, 0]
     member_end = groups.end

@@ -116,7 +116,7 @@ class Measured(Struct, frozen=True):
 
 
 def speaks_web(kind: Ints, unit: Ints, units: int) -> npt.NDArray[np.bool_]:
-    """Whether exchanges or closes of these kinds, each of a unit, are of TLS or HTTP: by unit, whether any is."""
+    """By unit, whether an exchange is of TLS or HTTP; `kind` and `unit` are those of each exchange or close."""
     of_web = (kind < CLOSE) & np.isin(kind % OPENING, _WEB)
     return np.asarray(np.bincount(unit[of_web], minlength=units) > 0)
 

@@ -32,22 +32,30 @@ def test_one_host_alone_never_accuses_the_network(leg_ms: float, beyond_ms: tupl
     assert judged(behind(leg_ms, beyond_ms, HOST), at_client=True).groups.split[0] < LEAST_SPLIT
 
 
-def test_one_host_over_an_access_link_that_varies_does_not_accuse_the_network_on_two_ports() -> None:
-    """Behind its own balancer 38 ms away, over a satellite: no wire varies so, but the access link does."""
+def over_a_satellite(port: int) -> list[Talk]:
+    """Talks of one host behind its own balancer 38 ms away: no wire varies so, but the access link does."""
     late_ms = [38.0 + 42.0 * (rank / 7) ** 2.5 for rank in range(8)]
     kinds = (ExchangeKind.TLS_FINISHED, ExchangeKind.TLS_DATA, ExchangeKind.TLS_DATA)
-    talks = [
+    return [
         Talk(
-            HOST,
-            [(kind, late_ms[(rank * (2 * place + 1) + place) % 8]) for place, kind in enumerate(kinds)],
+            HOST, [(kind, late_ms[(rank * (2 * place + 1) + place) % 8]) for place, kind in enumerate(kinds)],
             587.0, middle_ms=607.0, port=port,
         )
-        for port in (443, 8443)
         for rank in list(range(8)) * 3
     ]  # fmt: skip
-    for group in results(talks, at_client=True):
+
+
+def test_one_host_over_an_access_link_that_varies_does_not_accuse_the_network_on_two_ports() -> None:
+    for group in results(over_a_satellite(443) + over_a_satellite(8443), at_client=True):
         assert group.verdict is Verdict.SPLIT_TCP
         assert group.where is None
+
+
+def test_a_second_host_that_answers_nothing_shows_no_place_either() -> None:
+    """Its near end may be the same: then hosts stand at one place as often as behind one split point."""
+    silent = [Talk(OTHERS[1], (), 587.0, middle_ms=607.0, port=443)] * 3
+    (group,) = results(over_a_satellite(443) + silent, at_client=True)
+    assert group.where is not SplitPlace.NETWORK
 
 
 @pytest.mark.parametrize("beyond_ms", [STEADY_MS, RADIO_MS])
