@@ -11,7 +11,13 @@ from msgspec.structs import replace
 
 from detector.one_capture.classes import LEAST_SPLIT, LEAST_WHOLE
 from detector.one_capture.columns import VantageColumns, selected
-from detector.one_capture.hypotheses.alike_ports import networks_of, open_networks, with_alike_ports, without_ports
+from detector.one_capture.hypotheses.alike_ports import (
+    Legs,
+    networks_of,
+    open_networks,
+    with_alike_ports,
+    without_ports,
+)
 from detector.one_capture.hypotheses.beside_exchanges import of_clients, of_servers
 from detector.one_capture.hypotheses.moments import answer_pairs
 from detector.one_capture.hypotheses.posteriors import Posterior
@@ -20,6 +26,7 @@ from detector.one_capture.hypotheses.side_evidence import SideEvidence
 from detector.one_capture.likelihoods.answered_handshakes import Acknowledged, handshake_nats
 from detector.one_capture.likelihoods.client_stacks import client_stack_nats
 from detector.one_capture.likelihoods.closes import closes, last_round_trips_s, no_closes
+from detector.one_capture.likelihoods.exchange_nats import speaks_web
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exchange_timing
 from detector.one_capture.likelihoods.legs import common_leg_nats
 from detector.one_capture.likelihoods.other_ports import Shares, with_other_ports
@@ -65,7 +72,7 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
 
 def _by_alike_ports(judged: SideJudgement, vantage: VantageColumns, table: NetworkTable) -> SideJudgement:
     """The same, given what a network's ports show together where one of several is open."""
-    where, priors, at_client = judged.places, PRIORS[judged.side], judged.side is GroupSide.CLIENT
+    where, at_client = judged.places, judged.side is GroupSide.CLIENT
     answered = np.bincount(where.member_group[judged.timing.member], minlength=len(where.network)) > 0
     network = networks_of(where)
     weighed = open_networks(judged.groups.split, answered, network, (1 - LEAST_WHOLE[judged.side], LEAST_SPLIT))
@@ -74,9 +81,20 @@ def _by_alike_ports(judged: SideJudgement, vantage: VantageColumns, table: Netwo
     of_weighed = np.flatnonzero(np.isin(network[where.group], weighed))
     part = selected(vantage, of_weighed, np.ones(len(vantage.references), np.bool_))
     alike = _judge(part, judged.side, places(without_ports(part.columns), at_client=at_client, table=table), each=False)
-    together = np.full(int(network.max()) + 1, np.nan)
-    together[weighed] = alike.groups.split
-    return replace(judged, groups=with_alike_ports(judged.groups, answered, network, together, priors.split))
+    together, one_host = np.full(int(network.max()) + 1, np.nan), np.zeros(int(network.max()) + 1, np.bool_)
+    answering = alike.places.member_group[np.unique(alike.timing.member)]
+    one_host[weighed] = at_client & (np.bincount(answering, minlength=len(weighed)) == 1)
+    together[weighed] = _legs(alike, one_host[weighed]).nats
+    own = _legs(judged, one_host[network])
+    groups = with_alike_ports(judged.groups, answered, network, own, together, one_host[network])
+    return replace(judged, groups=groups)
+
+
+def _legs(judged: SideJudgement, one_host: npt.NDArray[np.bool_]) -> Legs:
+    """Legs of the groups that are judged; `one_host` is whether one answers alone."""
+    where, timing = judged.places, judged.timing
+    of_web = speaks_web(timing.kind, where.member_group[timing.member], len(where.network))
+    return Legs.of(judged.groups, one_host, of_web, PRIORS[judged.side])
 
 
 def _judge(vantage: VantageColumns, side: GroupSide, where: Places, *, each: bool = True) -> SideJudgement:

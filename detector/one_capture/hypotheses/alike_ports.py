@@ -2,7 +2,8 @@
 
 Hosts have one path on all ports, and so one near end, one hidden leg or one reason to be late. Ports that are alike,
 all split or all end to end, are therefore judged as one group whose members are hosts, so that what causes all to be
-late, or to close late, counts once. What each port shows by itself tells whether they are alike.
+late, or to close late, counts once. What each port shows by itself tells whether they are alike. Ports of one server
+confirm each other that it has a leg, and not where.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.posteriors import Posterior
 from detector.one_capture.likelihoods.other_ports import ALL_SPLIT
+from detector.one_capture.likelihoods.priors import Priors
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.members import Ints
 from detector.one_capture.networks import Places
@@ -43,30 +46,59 @@ def open_networks(split: Floats, answered: npt.NDArray[np.bool_], network: Ints,
     return np.flatnonzero((ports > 1) & (np.bincount(network[is_open], minlength=count) > 0))
 
 
+class Legs(Struct, frozen=True):
+    """How probable a leg is that ports of a network share, after and `before` anything was seen: one in the network, or
+    inside the site as well where one host answers alone."""
+
+    share: Floats
+    before: Floats
+
+    @classmethod
+    def of(
+        cls, groups: Posterior, one_host: npt.NDArray[np.bool_], speaks_web: npt.NDArray[np.bool_], priors: Priors
+    ) -> Legs:
+        """Those of groups; `one_host` is whether one answers alone, `speaks_web` whether any speaks TLS or HTTP."""
+        at_site = (1 - priors.split) * (priors.balancer + priors.front_ends(speaks_web))
+        return cls(groups.split + one_host * groups.site, priors.split + one_host * at_site)
+
+    @property
+    def nats(self) -> Floats:
+        """What was seen says for a leg."""
+        share = np.clip(self.share, _LEAST_SHARE, 1 - 1e-16)
+        nats = np.log(share / (1 - share)) - np.log(self.before / (1 - self.before))
+        return np.asarray(np.clip(nats, -_MOST_NATS, _MOST_NATS))
+
+
 def with_alike_ports(
-    groups: Posterior, answered: npt.NDArray[np.bool_], network: Ints, together: Floats, split_prior: float
+    groups: Posterior,
+    answered: npt.NDArray[np.bool_],
+    network: Ints,
+    own: Legs,
+    together: Floats,
+    one_host: npt.NDArray[np.bool_],
 ) -> Posterior:
     """The posterior of groups given the other groups of their networks that `answered` anything.
 
-    `network` is that of each group, `together` the probability by network that it is split if its ports are alike (NaN:
-    they are not weighed); `split_prior` is what each group was given.
+    `network`, the `own` legs and whether `one_host` answers alone in the network are by group; `together` is by network
+    what is seen says for a leg if its ports are alike (nats; NaN: they are not weighed).
     """
-    own = np.where(answered, _nats(groups.split, split_prior), 0.0)
-    others = np.bincount(network, weights=own)[network] - own
-    beyond_own = np.nan_to_num(_nats(together, split_prior)[network] - own)
+    nats = np.where(answered, own.nats, 0.0)
+    others = np.bincount(network, weights=nats)[network] - nats
+    beyond_own = np.nan_to_num(together[network] - nats)
     for_all = np.exp(np.clip(np.minimum(others, beyond_own), 0.0, None))
-    not_all = split_prior * (1 - ALL_SPLIT)
-    odds = (split_prior * ALL_SPLIT * for_all + not_all) / (1 - split_prior - not_all + not_all * for_all)
-    odds *= np.exp(own)
+    not_all = own.before * (1 - ALL_SPLIT)
+    odds = (own.before * ALL_SPLIT * for_all + not_all) / (1 - own.before - not_all + not_all * for_all)
+    odds *= np.exp(nats)
     raised = answered & (for_all > 1)
-    split = np.where(raised, odds / (1 + odds), groups.split)
-    rest = np.where(raised, (1 - split) / np.maximum(1 - groups.split, _LEAST_SHARE), 1.0)
-    names = ("end", "late", "fleet", "handshakes_answered", "holding", "site")
-    return replace(groups, split=split, **{name: getattr(groups, name) * rest for name in names})
-
-
-def _nats(split: Floats, prior: float) -> Floats:
-    """What was seen says for a split, in nats, by its probability before and after."""
-    share = np.clip(split, _LEAST_SHARE, 1 - 1e-16)
-    nats: Floats = np.clip(np.log(share / (1 - share)) - np.log(prior / (1 - prior)), -_MOST_NATS, _MOST_NATS)
-    return nats
+    share = np.where(raised, odds / (1 + odds), own.share)
+    legs, rest = (
+        np.where(raised, after / np.maximum(before, _LEAST_SHARE), 1.0)
+        for after, before in ((share, own.share), (1 - share, 1 - own.share))
+    )
+    names = ("end", "late", "fleet", "handshakes_answered", "holding")
+    return replace(
+        groups,
+        split=groups.split * legs,
+        site=groups.site * np.where(one_host, legs, rest),
+        **{name: getattr(groups, name) * rest for name in names},
+    )

@@ -9,14 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from benchmarks.one_ended_simulated.__main__ import make_network
 from detector.detection import detect
-from detector.one_capture.hypotheses.alike_ports import open_networks, with_alike_ports
+from detector.one_capture.hypotheses.alike_ports import Legs, open_networks, with_alike_ports
 from detector.one_capture.hypotheses.posteriors import Posterior
+from detector.one_capture.likelihoods.priors import PRIORS
 from pepscope.results.verdicts import GroupSide, Verdict
 
-PRIOR = 0.2
+PRIORS_OF_CLIENTS = PRIORS[GroupSide.CLIENT]
+PRIOR = PRIORS_OF_CLIENTS.split
 SHARES = ("split", "end", "late", "fleet", "handshakes_answered", "holding", "site")
 PROBABILITY = st.floats(0.001, 0.999)
 GROUPS = st.lists(st.tuples(PROBABILITY, st.integers(0, 2), st.booleans()), min_size=1, max_size=6)
@@ -31,11 +34,28 @@ def posterior(split: Sequence[float]) -> Posterior:
     return Posterior(**parts, leg_nats=np.zeros((len(of_split), 4)), member_site=none, member_wired_site=none)
 
 
+def given_all(
+    found: Posterior,
+    network: Sequence[int],
+    together: Sequence[float],
+    answered: Sequence[bool],
+    one_host: bool = False,
+) -> Posterior:
+    """The same groups given what all ports together are said to be."""
+    alone, web = np.full(len(network), one_host), np.zeros(len(network), np.bool_)
+    of_all = Legs(np.asarray(together), np.full(len(together), Legs.of(found, alone, web, PRIORS_OF_CLIENTS).before[0]))
+    own = Legs.of(found, alone, web, PRIORS_OF_CLIENTS)
+    return with_alike_ports(found, np.asarray(answered), np.asarray(network), own, of_all.nats, alone)
+
+
 def raised(
     split: Sequence[float], network: Sequence[int], together: Sequence[float], answered: Sequence[bool] = ()
 ) -> np.ndarray:
-    known = np.asarray(answered or [True] * len(split))
-    return with_alike_ports(posterior(split), known, np.asarray(network), np.asarray(together), PRIOR).split
+    return given_all(posterior(split), network, together, answered or [True] * len(split)).split
+
+
+def total(found: Posterior) -> np.ndarray:
+    return np.asarray(np.sum([getattr(found, name) for name in SHARES], axis=0))
 
 
 def odds(split: np.ndarray) -> np.ndarray:
@@ -46,11 +66,11 @@ def odds(split: np.ndarray) -> np.ndarray:
 def test_other_ports_never_lower_and_raise_by_what_a_split_of_all_ports_is_likelier(drawn, together) -> None:
     split, network, answered = (list(each) for each in zip(*drawn, strict=True))
     given_ = posterior(split)
-    found = with_alike_ports(given_, np.asarray(answered), np.asarray(network), np.asarray(together), PRIOR)
+    found = given_all(given_, network, together, answered)
     assert (found.split >= given_.split - 1e-12).all()
     most = 0.7 / 0.3 * (1 - PRIOR) / PRIOR
     assert (odds(found.split) <= odds(given_.split) * most * 1.001).all()
-    assert np.sum([getattr(found, name) for name in SHARES], axis=0) == pytest.approx(np.ones(len(split)))
+    assert total(found) == pytest.approx(np.ones(len(split)))
     assert set(Posterior.__struct_fields__) == {*SHARES, "leg_nats", "member_site", "member_wired_site"}
     for number in set(network):
         own = [place for place, of in enumerate(network) if of == number]
@@ -78,6 +98,19 @@ def test_a_sure_split_of_another_port_decides_one_that_is_nearly_sure_and_none_t
     nearly, nothing, sure = raised([0.9, PRIOR, 0.999], [0, 0, 0], [0.9999])
     assert nearly > 0.985 > 0.9 > nothing > PRIOR
     assert sure >= 0.999
+
+
+def test_ports_of_one_host_confirm_its_leg_and_no_place_of_it() -> None:
+    """Nine in ten of each port's legs are in the network, and so they are of both together."""
+    both = replace(posterior([0.83, 0.83]), site=np.full(2, 0.09), late=np.full(2, 0.08), end=np.zeros(2))
+    found = given_all(both, [0, 0], [0.999], [True, True], one_host=True)
+    assert (found.split + found.site > 0.985).all()
+    assert found.split / found.site == pytest.approx(both.split / both.site)
+    assert total(found) == pytest.approx(np.ones(2))
+    several = given_all(both, [0, 0], [0.999], [True, True])
+    assert (several.split > found.split).all()
+    assert (several.site < both.site).all()
+    assert total(several) == pytest.approx(np.ones(2))
 
 
 def test_networks_are_open_where_one_of_several_ports_that_answered_is() -> None:
