@@ -3,7 +3,8 @@
 At a host's own interface one end answers within the time that a kernel takes, and only the other one's answers say
 anything. In between (a router, a gateway) both stretches of the path can be judged, each by itself. Servers of several
 networks are no single host: if all of them answer as if they stood here, so may a split point beside the capture, and
-the stretch towards them is judged, too.
+the stretch towards them is judged, too. Nor is it a host's kernel that acknowledges data here where no SYN-ACK comes as
+soon: something connects further on before it answers (the NAT of a virtual machine, a tunnel's application, a relay).
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ def judged_sides(columns: Mapping[str, npt.NDArray[Any]], taken_at: GroupSide | 
         return GroupSide.CLIENT, GroupSide.SERVER
     if to_client_s <= to_server_s:
         return (GroupSide.CLIENT,)
+    if _connect_first(columns["handshake_syn_ack_ns"][servers_s < OWN_HOST_S]):
+        return (GroupSide.CLIENT,) if to_client_s < OWN_HOST_S else (GroupSide.CLIENT, GroupSide.SERVER)
     are_one_host = _networks(columns["server_address"][servers_s < beside_s]) <= _NETWORKS_OF_A_HOST
     return (GroupSide.SERVER,) if are_one_host else (GroupSide.CLIENT, GroupSide.SERVER)
 
@@ -75,6 +78,12 @@ def _networks(addresses: npt.NDArray[np.uint8]) -> int:
     begin = len(_IPV4_MAPPED)
     prefixes = addresses[of_ipv4, begin : begin + PREFIX_IPV4 // 8], addresses[~of_ipv4, : PREFIX_IPV6 // 8]
     return max(len(distinct(each.astype(np.int64) @ (1 << 8 * np.arange(each.shape[1])))) for each in prefixes)
+
+
+def _connect_first(syn_ack_ns: npt.NDArray[np.int64]) -> bool:
+    """Whether SYN-ACKs were seen (-1 stands for none), and none as soon as a kernel's."""
+    seen = syn_ack_ns[syn_ack_ns >= 0]
+    return len(seen) > 0 and bool(seen.min() >= OWN_HOST_S * 1e9)
 
 
 def _least_s(handshake_ns: npt.NDArray[np.int64], data_ns: npt.NDArray[np.int64]) -> Floats:

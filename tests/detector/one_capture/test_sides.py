@@ -91,6 +91,23 @@ def test_servers_further_away_do_not_tell_where_the_near_ones_stand() -> None:
     assert judged_sides(columns([20.0] * 7, [0.05] * 4 + [9.0] * 3, here_and_there), None) == SERVER
 
 
+@pytest.mark.parametrize(
+    ("to_client_ms", "syn_acks_ms", "data_ms", "wanted"),
+    [
+        ([0.09], [117.0], [0.05], CLIENT),  # inside a virtual machine whose NAT ends TCP
+        ([2.0, 7.0], [1.2, 3.6], [0.12, 0.27], BETWEEN),
+        ([20.0] * 3, [9.0, 30.0, UNSEEN], [0.05] * 3, BETWEEN),  # on the line before a relay
+        ([20.0] * 3, [9.0, 0.06, 30.0], [0.05] * 3, SERVER),  # a kernel answers what does not wait for its application
+        ([20.0] * 2, [9.0, UNSEEN], [0.7, 0.05], SERVER),  # the SYN-ACK is of a host that is not here
+        ([20.0], [UNSEEN], [0.05], SERVER),
+    ],
+)
+def test_an_end_that_connects_before_it_answers_is_no_host(to_client_ms, syn_acks_ms, data_ms, wanted) -> None:
+    known = columns(to_client_ms, syn_acks_ms)
+    known["up_round_trip_time_min_ns"] = columns(to_client_ms, data_ms)["handshake_syn_ack_ns"]
+    assert judged_sides(known, None) == wanted
+
+
 def test_clients_beside_the_capture_are_its_own_host_whatever_the_servers_are() -> None:
     assert judged_sides(columns([0.05] * 4, [20.0] * 4, THREE_NETWORKS), None) == CLIENT
 
