@@ -40,6 +40,7 @@ class ExchangeKind(IntEnum):
     HTTP_NEXT_REQUEST = 7  # an HTTP/1 response and the next request
     GREETING = 8  # the server speaks first
     COMMAND = 9  # a later turn of a line protocol (SMTP, FTP, POP3, IMAP), either way
+    HTTP2_CONTROL = 10  # not causal: control frames of HTTP/2 in clear
 
     @property
     def label(self) -> str:

@@ -8,6 +8,7 @@
 mod answer_times;
 mod application;
 mod asked_payload;
+mod http2;
 mod kind;
 mod round_trips;
 mod sent;

@@ -241,6 +241,32 @@ fn plain_protocols_are_told_by_their_first_bytes() {
     assert_eq!(kinds(&talk.exchanges().exchanges), [(1, Kind::Greeting, false), (0, Kind::Turn, false)]);
 }
 
+/// RFC 7540, section 3.2: the server answers what it upgraded without waiting for the client's preface.
+#[test]
+fn control_frames_of_http_2_in_clear_ask_nothing() {
+    let frame = |kind: u8, body: &[u8]| [&[0, 0, body.len() as u8, kind, 0, 0, 0, 0, 1][..], body].concat();
+    let (settings, headers) = (frame(4, &[]), frame(1, &[0x82]));
+    let mut talk = Conversation::opened();
+    talk.say(CLIENT, 100, b"GET / HTTP/1.1\r\nUpgrade: h2c\r\n\r\n");
+    talk.say(SERVER, 200, b"HTTP/1.1 101 Switching Protocols\r\n\r\n");
+    talk.say(CLIENT, 210, &[b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &settings[..]].concat());
+    talk.say(SERVER, 220, &headers);
+    talk.say(CLIENT, 230, &headers).say(SERVER, 330, &headers);
+    talk.say(CLIENT, 340, &settings).say(SERVER, 350, &headers);
+    assert_eq!(
+        kinds(&talk.exchanges().exchanges),
+        [
+            (0, Kind::HttpRequest, true),
+            (1, Kind::Turn, false),
+            (0, Kind::Http2Control, false),
+            (1, Kind::Turn, false),
+            (0, Kind::Turn, false),
+            (1, Kind::Http2Control, false),
+            (0, Kind::Http2Control, false),
+        ]
+    );
+}
+
 #[test]
 fn a_tunnel_through_a_proxy_is_not_answered_by_the_proxy_alone() {
     let mut talk = Conversation::opened();

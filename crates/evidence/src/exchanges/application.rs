@@ -1,5 +1,6 @@
 //! What application speaks in an exchange, as far as the captured bytes show it.
 
+use super::http2;
 use super::kind::Kind;
 use super::stream::Stream;
 use super::text;
@@ -24,9 +25,11 @@ pub(super) fn classify<'a>(
     let encrypted = Encrypted::of(&streams);
     let opened = packets.flags.iter().take(OPENING_PACKETS).any(|&flags| flags & flag::SYN != 0);
     let has_banner = text::is_banner(streams[1].bytes_at(0));
+    let preface = http2::preface_offset(&streams[0], turns);
     let of = |turn: &Turn| {
         let (kind, strict) = match &encrypted {
             Some(encrypted) if encrypted.has(turn) => encrypted.kind(turn),
+            _ if preface.is_some_and(|offset| is_http2_control(turn, &streams, offset)) => (Kind::Http2Control, false),
             _ => plain_kind(turn, &streams, opened, has_banner),
         };
         (kind, strict && !turn.crossed)
@@ -34,10 +37,24 @@ pub(super) fn classify<'a>(
     turns.iter().map(of).collect()
 }
 
+/// Whether a question or its answer is control frames alone. The preface answers an upgrade, so that this is causal.
+fn is_http2_control(turn: &Turn, streams: &[Stream<'_>; 2], preface_offset: i64) -> bool {
+    let is_behind = match turn.asked {
+        0 => turn.question_offset >= preface_offset,
+        _ => turn.answer_offset > preface_offset,
+    };
+    is_behind && spoken(turn, streams).iter().any(|bytes| http2::are_control_frames(bytes))
+}
+
+/// Captured bytes from where the question and the answer begin.
+fn spoken<'a>(turn: &Turn, streams: &[Stream<'a>; 2]) -> [&'a [u8]; 2] {
+    let [asking, answering] = if turn.asked == 0 { [0, 1] } else { [1, 0] }.map(|way: usize| &streams[way]);
+    [asking.bytes_at(turn.question_offset), answering.bytes_at(turn.answer_offset)]
+}
+
 /// Kind of an exchange that is not encrypted.
 fn plain_kind(turn: &Turn, streams: &[Stream<'_>; 2], opened: bool, has_banner: bool) -> (Kind, bool) {
-    let [asking, answering] = if turn.asked == 0 { [0, 1] } else { [1, 0] }.map(|way: usize| &streams[way]);
-    let (question, answer) = (asking.bytes_at(turn.question_offset), answering.bytes_at(turn.answer_offset));
+    let [question, answer] = spoken(turn, streams);
     if turn.asked == 0 {
         let answers = answer.is_empty() || text::is_http_response(answer);
         if text::is_http_request(question) && answers {

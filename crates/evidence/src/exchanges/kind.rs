@@ -45,4 +45,6 @@ kinds! {
     Greeting "greeting",
     /// A later turn of a line protocol (SMTP, FTP, POP3, IMAP), either way.
     Command "command",
+    /// Not causal: control frames of HTTP/2 in clear (RFC 9113, section 6), asked or answered.
+    Http2Control "http2-control",
 }
