@@ -12,9 +12,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "guide" / "extending.md"
 MOST_LINES = 60
-COPY = ROOT / "target" / "extending"
-#: A directory of its own: cargo takes a crate for the one of the same name that it built there from another place.
-BUILT = ROOT / "target" / "extending-built"
+#: Where the copy is a workspace of its own.
+WORKSPACE = ROOT / "target" / "extending"
+#: One folder deeper than in the tree: cargo tells crates of one name apart by their places in their workspaces, so that
+#: the copy is built where the tree is, beside its crates and with the dependencies that are compiled there.
+COPY = WORKSPACE / "copy"
 CRATES = ("applications", "path", "tcp", "drive", "wire")
 
 
@@ -25,14 +27,14 @@ def _blocks(mark: str) -> dict[str, str]:
 
 
 def _copy_of_the_crates() -> None:
-    shutil.rmtree(COPY, ignore_errors=True)
+    shutil.rmtree(WORKSPACE, ignore_errors=True)
     for crate in CRATES:
         shutil.copytree(ROOT / "crates" / crate, COPY / "crates" / crate)
     shutil.copytree(ROOT / "docs", COPY / "docs", ignore=shutil.ignore_patterns("figures"))
-    shutil.copy2(ROOT / "Cargo.lock", COPY)
+    shutil.copy2(ROOT / "Cargo.lock", WORKSPACE)
     workspace = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
-    members = ", ".join(f'"crates/{crate}"' for crate in CRATES)
-    (COPY / "Cargo.toml").write_text(re.sub(r"members = \[.*?\]", f"members = [{members}]", workspace))
+    members = ", ".join(f'"copy/crates/{crate}"' for crate in CRATES)
+    (WORKSPACE / "Cargo.toml").write_text(re.sub(r"members = \[.*?\]", f"members = [{members}]", workspace))
 
 
 def _paste() -> None:
@@ -52,8 +54,8 @@ def test_a_control_and_a_link_are_one_file_and_one_line_each() -> None:
     _copy_of_the_crates()
     _paste()
     command = ["cargo", "test", "--offline", "-p", "pepscope-drive", "--test", "fast_path", "--", "--nocapture"]
-    environment = os.environ | {"CARGO_TARGET_DIR": str(BUILT)}
-    done = subprocess.run(command, cwd=COPY, env=environment, capture_output=True, text=True, check=False)
+    environment = {"CARGO_TARGET_DIR": str(ROOT / "target")} | os.environ
+    done = subprocess.run(command, cwd=WORKSPACE, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "warning" not in done.stderr
     for run in ("scalable over wired", "scalable over outages", "cubic over outages", "scalable through a proxy"):
