@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tests.oracles.columns import OracleRow
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 _FIELDS = (
@@ -43,6 +44,7 @@ _FIELDS = (
     "tcp.analysis.zero_window_probe",
     "tcp.analysis.keep_alive",
     "frame.protocols",
+    "frame.interface_id",
 )
 _LABELS = tuple(field for field in _FIELDS if field.startswith("tcp.analysis.") and field != "tcp.analysis.ack_rtt")
 
@@ -60,6 +62,25 @@ _DECODE_AS = ("l2tp.pw_type==0,eth", "mpls.label==3000,pwethcw")
 
 def tshark_rows(path: Path) -> list[OracleRow]:
     """Every TCP packet of the innermost headers, in file order."""
+    return [row for _, row in _numbered_rows(path)]
+
+
+def tshark_rows_of_each(paths: Sequence[Path], scratch: Path) -> dict[Path, list[OracleRow]]:
+    """`tshark_rows` of captures that have no pair of addresses in common, each of one interface.
+
+    One run reads them all, since tshark takes longer to start than to read one of them. It keeps state by addresses, so
+    that it says of each what it says of it alone.
+    """
+    merged = scratch / "merged.pcapng"
+    subprocess.run(["mergecap", "-a", "-I", "none", "-w", str(merged), *map(str, paths)], check=True)
+    found: dict[Path, list[OracleRow]] = {path: [] for path in paths}
+    for interface, row in _numbered_rows(merged):
+        found[paths[interface]].append(row)
+    return found
+
+
+def _numbered_rows(path: Path) -> list[tuple[int, OracleRow]]:
+    """Rows, each with the number of the interface that the packet was captured on."""
     command = ["tshark", "-n", "-r", str(path), "-Y", "tcp && !icmp && !icmpv6", "-T", "fields"]
     command += ["-E", "occurrence=a", "-E", "aggregator=;", "-E", "separator=/t"]
     for setting in _SETTINGS:
@@ -69,7 +90,8 @@ def tshark_rows(path: Path) -> list[OracleRow]:
     for field in _FIELDS:
         command += ["-e", field]
     output = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    return [_row(dict(zip(_FIELDS, line.split("\t"), strict=True))) for line in output.splitlines()]
+    rows = [dict(zip(_FIELDS, line.split("\t"), strict=True)) for line in output.splitlines()]
+    return [(int(row["frame.interface_id"] or 0), _row(row)) for row in rows]
 
 
 def tshark_fields(line: str, *fields: str) -> list[tuple[str, ...]]:
