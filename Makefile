@@ -17,7 +17,7 @@ PACKAGING := setup.cfg pyproject.toml
 EXAMPLE_CAPTURES := examples/split/server.pcap.gz examples/split/mobile.pcap.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help client install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench split-gain papers validate validate-fresh validate-simulated validate-metamorphic validate-metamorphic-single test-lowest calibrate docs docs-site wheel check-targets deb man clean system-packages
+.PHONY: help client install rebuild demo test lint python-tests rust-tests test-modules test-lowest fuzz fuzz-short bench split-gain papers validate validate-fresh validate-simulated validate-metamorphic validate-metamorphic-single calibrate docs docs-site wheel check-targets deb man clean system-packages
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-28s %s\n", $$1, $$2 }'
@@ -33,7 +33,7 @@ $(VENV)/.runtime: $(PACKAGING) $(RUST_SOURCES) | $(VENV)/bin/python
 
 $(VENV)/.development: $(PACKAGING) $(RUST_SOURCES) | $(VENV)/bin/python
 	$(BIN)/pip install --quiet 'setuptools>=77' 'setuptools-rust>=1.11' wheel
-	$(BIN)/pip install --quiet --no-build-isolation --editable '.[dev]'
+	$(BIN)/pip install --quiet --no-build-isolation $(INSTALL_OPTIONS) --editable '.[dev]'
 	touch $@ $(VENV)/.runtime
 
 install: $(VENV)/.development ## Make .venv with pepscope (Rust in release mode) and every development tool
@@ -65,9 +65,14 @@ endif
 rust-tests: ## Tests of the pure crates
 	cargo test --workspace --quiet
 
+# Every worker of pytest imports every test: one compiles their modules for all, while a processor may be idle. What is
+# wrong with a module, python-tests says.
+test-modules: install
+	@$(BIN)/pytest --collect-only --quiet --quiet >/dev/null || true
+
 # Many tests wait for paths with delays: three files a processor take turns (tests/conftest.py). What fails beside others
 # runs once more, alone: a test that fails there as well fails the run; one that passes there is a fault of the test.
-python-tests: install ## Tests of the Python rooms and of the packaging
+python-tests: install test-modules ## Tests of the Python rooms and of the packaging
 	$(BIN)/pytest --numprocesses auto --dist loadfile --max-worker-restart 2 || { status=$$?; test $$status -eq 1 || exit $$status; \
 		printf '\nThese failed beside others. Once more, alone; mend what passes now, too:\n'; \
 		$(BIN)/pytest --last-failed --last-failed-no-failures none --exitfirst --verbose; }
