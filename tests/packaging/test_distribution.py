@@ -38,7 +38,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "SETUPTOOLS_RUST_CARGO_PROFILE": "release",
         # The sources are unpacked elsewhere; compiled dependencies are shared with the tree.
         "CARGO_TARGET_DIR": str(ROOT / "target" / "packaging"),
-        # Not the speed of the wheel is tested: link-time optimisation takes minutes, and the tree's extension has it.
+        # Not the speed of the wheel is tested, and link-time optimisation takes minutes.
         "CARGO_PROFILE_RELEASE_LTO": "off",
         "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1",
         "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16",
