@@ -54,6 +54,6 @@ def by_parts(
     jobs = min(jobs, len(tasks))
     if jobs < 2 or not hasattr(os, "fork"):
         return ((part, work(part)) for part in parts)
-    from detector.verdict.processes import from_processes  # multiprocessing takes long to import
+    from detector.verdict.processes import from_processes
 
     return zip(parts, from_processes(work, parts, tasks, jobs), strict=True)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-import warnings
+import os
+import pickle
+import select
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkContext, ForkProcess
-from multiprocessing.sharedctypes import Synchronized
 from typing import TypeVar
 
 from pepscope.errors import PepscopeError
+from pepscope.results.forked import ForkedProcess, forked
 
 Made = TypeVar("Made")
+
+#: Turns that any pipe holds: one of a user who has many may be a page large.
+_TURN_BYTES, _MOST_TURNS = 8, 512
 
 
 def from_processes(
@@ -26,15 +27,10 @@ def from_processes(
 
     Raises what `work` raises, and PepscopeError where a process ends without a result.
     """
-    context = multiprocessing.get_context("fork")
-    counter = context.Value("q", 0)
-    processes: dict[Connection, ForkProcess] = {}
+    processes: dict[int, ForkedProcess] = {}  # by their pipes
     early: dict[int, Made] = {}
     try:
-        with suppress(OSError):  # no further one is to be had: those that are do all tasks
-            for _ in range(jobs):
-                link, process = _started(context, work, parts, tasks, counter)
-                processes[link] = process
+        _start(processes, work, parts, tasks, jobs)
         if not processes:
             yield from map(work, parts)
             return
@@ -44,63 +40,56 @@ def from_processes(
             yield early.pop(number)
     finally:
         for process in processes.values():
-            process.terminate()
-            process.join()
+            process.end()
 
 
-def _started(
-    context: ForkContext,
+def _start(
+    processes: dict[int, ForkedProcess],
     work: Callable[[Sequence[int]], Made],
     parts: Sequence[Sequence[int]],
     tasks: Sequence[range],
-    counter: Synchronized[int],
-) -> tuple[Connection, ForkProcess]:
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_serve, args=(work, parts, tasks, counter, theirs), daemon=True)
-    with warnings.catch_warnings():
-        # Python 3.12 warns of locks that other threads may hold; those of linear algebra and file reading are idle.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        process.start()
-    theirs.close()  # held open here, it would hide that the process ended
-    return ours, process
-
-
-def _serve(
-    work: Callable[[Sequence[int]], Made],
-    parts: Sequence[Sequence[int]],
-    tasks: Sequence[range],
-    counter: Synchronized[int],
-    link: Connection,
+    jobs: int,
 ) -> None:
-    """Do one task after the other that no process has taken yet."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that asks ends the others
-    while True:
-        with counter.get_lock():
-            task = counter.value
-            counter.value += 1
-        if task >= len(tasks):
-            return
-        for number in tasks[task]:
-            try:
-                link.send((number, work(parts[number]), None))
-            except Exception as error:
-                link.send((number, None, error))
-                return
+    """Add so many processes, or as many as are to be had."""
+
+    def serve(send: Callable[[bytes], None]) -> None:
+        """Do one task after the other that no process has taken yet."""
+        while turn := os.read(turns, _TURN_BYTES):
+            first = int.from_bytes(turn, "little")
+            for number in (part for task in tasks[first : first + together] for part in task):
+                try:
+                    made, error = work(parts[number]), None
+                except Exception as raised:
+                    made, error = None, raised
+                send(pickle.dumps((number, made, error), pickle.HIGHEST_PROTOCOL))
+                if error is not None:
+                    return
+
+    together = -(-len(tasks) // _MOST_TURNS)
+    with suppress(OSError):  # no pipe is to be had
+        turns, sink = os.pipe()
+        with os.fdopen(turns, "rb", buffering=0):
+            with os.fdopen(sink, "wb", buffering=0) as queue:
+                queue.write(b"".join(at.to_bytes(_TURN_BYTES, "little") for at in range(0, len(tasks), together)))
+            for _ in range(jobs):
+                if (process := forked(serve, processes.values())) is None:
+                    break  # those that are there do all tasks
+                processes[process.pipe] = process
 
 
-def _received(processes: dict[Connection, ForkProcess]) -> dict[int, Made]:
+def _received(processes: dict[int, ForkedProcess]) -> dict[int, Made]:
     """What processes have made by now, at least one part or an end; processes that ended are taken out."""
     made: dict[int, Made] = {}
-    for link in wait(list(processes)):
-        assert isinstance(link, Connection)
-        try:
-            number, part, error = link.recv()
-        except EOFError:
-            process = processes.pop(link)
-            process.join()
-            if process.exitcode:
-                raise PepscopeError(_ended(process.exitcode)) from None
+    waiting = select.poll()
+    for pipe in processes:
+        waiting.register(pipe, select.POLLIN)
+    for pipe, _ in waiting.poll():
+        message = processes[pipe].received()
+        if message is None:
+            if exit_code := processes.pop(pipe).end():
+                raise PepscopeError(_ended(exit_code))
             continue
+        number, part, error = pickle.loads(message)
         if error is not None:
             raise error
         made[number] = part

@@ -129,11 +129,13 @@ def json_chunks(result: DetectionResult, *, indent: int = 2, jobs: int = 1) -> I
 
 def _members(chunks: Iterable[Octets], layout: Layout) -> Iterator[Octets]:
     """The members of a list at the top of a document, of which each begins with a comma, and its closing bracket."""
-    are_first = True
-    for chunk in chunks:
-        yield chunk[1:] if are_first else chunk
-        are_first = False
-    yield b"]" if are_first else layout.line(1) + b"]"
+    rest = iter(chunks)
+    first = next(rest, b"")
+    is_empty = not first
+    yield first[1:]
+    del first  # while the next one is made its memory is free
+    yield from rest
+    yield b"]" if is_empty else layout.line(1) + b"]"
 
 
 def line_chunks(result: DetectionResult, *, jobs: int = 1) -> Iterator[Octets]:

@@ -6,7 +6,6 @@ import errno
 import os
 import signal
 from collections.abc import Sequence
-from multiprocessing.context import ForkProcess
 
 import pytest
 
@@ -81,20 +80,39 @@ def test_a_stretch_is_the_work_of_one_process(jobs: int, stretches: list[int]) -
 
 @pytest.mark.parametrize("to_be_had", [0, 1])
 def test_work_is_done_by_the_processes_that_are_to_be_had(to_be_had: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    start = ForkProcess.start
-    started: list[ForkProcess] = []
+    fork = os.fork
+    started: list[int] = []
 
-    def refuse(process: ForkProcess) -> None:
+    def limited() -> int:
         if len(started) == to_be_had:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-        started.append(process)
-        start(process)
+        started.append(process := fork())
+        return process
 
-    monkeypatch.setattr(ForkProcess, "start", refuse)
+    monkeypatch.setattr(os, "fork", limited)
     found = list(by_parts(lambda part: [(place, os.getpid()) for place in part], range(100), 3))
     made = [each for _, part in found for each in part]
     assert [place for place, _ in made] == list(range(100))
-    assert {process for _, process in made} == ({started[0].pid} if to_be_had else {os.getpid()})
+    assert {process for _, process in made} == ({started[0]} if to_be_had else {os.getpid()})
+
+
+def test_work_is_done_here_where_no_pipe_is_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> tuple[int, int]:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "pipe", refuse)
+    assert {made for _, made in by_parts(lambda _: os.getpid(), range(100), 3)} == {os.getpid()}
+
+
+def test_more_tasks_than_a_pipe_holds_are_all_done() -> None:
+    stretches = [1] * 20_000
+    found = list(by_parts(list, range(20_000), 2, stretches))
+    assert [place for _, made in found for place in made] == list(range(20_000))
+
+
+def test_what_cannot_be_sent_is_one_sentence() -> None:
+    with pytest.raises(PepscopeError, match="ended with exit status 1"):
+        list(by_parts(lambda _: lambda: None, range(100), 2))
 
 
 def test_who_stops_asking_leaves_no_process_behind() -> None:
