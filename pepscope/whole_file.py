@@ -20,15 +20,18 @@ STANDARD_OUTPUT = "-"
 def whole_file(path: Path, *, mode: int = 0o666, durable: bool = False) -> Iterator[IO[bytes]]:
     """Write a file that takes its name when the block ends, and leaves nothing behind if the block raises.
 
-    `mode` is its permissions, less the umask. Several processes may write the same file at the same time, unless it is
-    `durable`: then it survives a loss of power, and what a killed process left goes with the next try. Raises OSError.
+    Its permissions are those of the file whose place it takes, as far as `mode` has them, else `mode` less the umask.
+    Several processes may write the same file at the same time, unless it is `durable`: then it survives a loss of
+    power, and what a killed process left goes with the next try. Raises OSError.
     """
     partial = path.with_name(f".{path.name}.partial") if durable else _partial(path)
     with _failing_as(path):
         partial.unlink(missing_ok=True)
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        # Nobody may read what is secret, not for a moment.
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode & _permissions(path, mode))
     try:
         with os.fdopen(descriptor, "wb") as stream:
+            _take_permissions(partial, path, mode)
             yield stream
             if durable:
                 stream.flush()
@@ -63,6 +66,7 @@ def whole_files(directory: Path) -> Iterator[Path]:
         yield type(directory)(place)
         for each in sorted(type(directory)(place).iterdir()):
             with _failing_as(directory / each.name):
+                _take_permissions(each, directory / each.name, 0o666)
                 each.replace(directory / each.name)
 
 
@@ -85,10 +89,10 @@ def is_stream(path: str | Path) -> bool:
 @contextlib.contextmanager
 def output_path(path: Path) -> Iterator[Path]:
     """As `output_file`, for what makes the file itself: the name to make it under."""
-    target = path.resolve()
-    if is_stream(target):
-        yield target
+    if is_stream(path):
+        yield path
         return
+    target = path.resolve()
     with whole_files(target.parent) as directory:
         yield directory / target.name
 
@@ -106,8 +110,9 @@ def output_file(path: str | Path) -> Iterator[IO[bytes]]:
         return
     from pathlib import Path  # which standard output does without
 
-    target = Path(path).resolve()
-    with _named_in_errors(path), target.open("wb") if is_stream(target) else whole_file(target) as stream:
+    target = Path(path)
+    # What a pipe without a name (/dev/stdout, /dev/fd/63) resolves to is no file.
+    with _named_in_errors(path), target.open("wb") if is_stream(path) else whole_file(target.resolve()) as stream:
         yield stream
 
 
@@ -115,6 +120,8 @@ def check_output(path: str | Path) -> None:
     """See that an `output_file` can be written, before the work whose result it is to hold. Raises OSError."""
     from pathlib import Path
 
+    if Path(path).is_fifo():
+        return  # its reader would take this for all that comes
     with _failing_as(Path(path)):
         target = Path(path).resolve()
         if target.exists():
@@ -132,6 +139,20 @@ def write_output(path: str | Path, text: str) -> None:
     content = text.encode("utf-8", "replace")
     with output_file(path) as stream:
         stream.write(content)
+
+
+def _permissions(path: Path, otherwise: int) -> int:
+    """Those of the file that is there."""
+    try:
+        return path.stat().st_mode & 0o777
+    except OSError:
+        return otherwise
+
+
+def _take_permissions(new: Path, earlier: Path, mode: int) -> None:
+    """Give a file the permissions that an earlier one has, as far as `mode` has them and the file system knows them."""
+    with contextlib.suppress(OSError):
+        new.chmod(earlier.stat().st_mode & mode)
 
 
 def _partial(path: Path) -> Path:

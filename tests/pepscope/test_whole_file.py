@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
 
-from pepscope.whole_file import check_output, output_path, whole_file, whole_files, write_whole
+from pepscope.whole_file import check_output, output_path, whole_file, whole_files, write_output, write_whole
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -54,6 +55,40 @@ def test_files_that_belong_together_take_their_places_together(is_whole: bool, t
             write()
     found = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert found == (dict.fromkeys((*names, "c.pcap"), "later") if is_whole else dict.fromkeys(names, "earlier"))
+
+
+@pytest.mark.parametrize(("earlier", "later"), [(0o600, 0o600), (0o664, 0o664), (0o755, 0o644)])
+def test_a_file_has_the_permissions_of_the_one_whose_place_it_takes(earlier: int, later: int, tmp_path: Path) -> None:
+    names = ("report.json", "a.pcap", "alone.pcap")
+    for name in names:
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(earlier)
+    (tmp_path / "link").symlink_to("report.json")
+    write_output(tmp_path / "link", "later")
+    with whole_files(tmp_path) as directory, output_path(tmp_path / "alone.pcap") as alone:
+        for place in (directory / "a.pcap", alone):
+            place.write_text("later")
+    assert (tmp_path / "link").is_symlink()
+    assert {(tmp_path / name).read_text() for name in names} == {"later"}
+    assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in names} == {later}
+
+
+def test_what_is_secret_stays_so(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.touch(0o644)
+    write_whole(key, "secret", mode=0o600)
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+
+
+def test_a_pipe_without_a_name_is_written_to() -> None:
+    source, sink = os.pipe()
+    check_output(f"/dev/fd/{sink}")
+    write_output(f"/dev/fd/{sink}", "report")
+    with output_path(Path(f"/dev/fd/{sink}")) as place:
+        place.write_text(", capture")
+    os.close(sink)
+    with os.fdopen(source) as stream:
+        assert stream.read() == "report, capture"
 
 
 def test_what_makes_a_device_itself_writes_to_it() -> None:
