@@ -13,7 +13,6 @@ from types import FrameType
 #: What asks a program to end: the terminal's Ctrl-C, the system, a terminal that goes away.
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-
 #: What takes an object down takes less, else the signal comes a third time.
 _AGAIN_S = 0.05
 
@@ -90,10 +89,10 @@ def signals_held() -> Iterator[None]:
             # The mask is not enough: the system may hand a signal to another thread, and Python then to this one.
             signal.signal(each, lambda number, _: came.append(number))
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
-    # Multiprocessing starts it with other processes, and would let some signals through.
-    resource_tracker.ensure_running()
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
     try:
+        # Multiprocessing starts it with other processes, and would let some signals through.
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, masked)
