@@ -48,6 +48,25 @@ def test_an_answer_in_time_and_one_that_is_late_in_words() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("side", "late_s", "shown"),
+    [
+        (GroupSide.SERVER, 15.5, "round trip of 67.0 ms, as people answer; what programs send, mostly at the end"),
+        (GroupSide.SERVER, 1.3, "round trip of 67.0 ms, so that answers cross a leg"),
+        (GroupSide.CLIENT, 15.5, "round trip of 67.0 ms, so that answers cross a leg"),
+    ],
+)
+def test_a_leg_that_people_who_answer_do_not_show_is_not_read_from_answers(
+    side: GroupSide, late_s: float, shown: str
+) -> None:
+    figures = PoolFigures(
+        side, 1, 6, 15, 0.067, 0.068, 0.067, math.nan, late_s, late_s, late_s, 0.62, 0.56, 0.71, 0.99, 0.01, 0
+    )
+    said = reason(figures, Explanation.NETWORK)
+    assert shown in said
+    assert "a leg of 560 ms to 710 ms" in said
+
+
 @pytest.mark.parametrize("late_s", [-0.0004, 0.0, 9e-7])
 def test_answers_that_no_clock_can_tell_from_acknowledgements_are_as_fast(late_s: float) -> None:
     figures = PoolFigures(
