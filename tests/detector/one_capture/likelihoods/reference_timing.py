@@ -117,7 +117,8 @@ def _spread(low: Sequence[float | None], middle: Sequence[float | None], counts:
 
 
 def _counts(each: Asked, way: Direction) -> bool:
-    causal = each.strict if each.kind is ExchangeKind.GREETING else each.kind is not ExchangeKind.TLS_CONTROL
+    is_control = each.kind in (ExchangeKind.TLS_CONTROL, ExchangeKind.HTTP2_CONTROL)
+    causal = each.strict if each.kind is ExchangeKind.GREETING else not is_control
     return each.asked is way and causal and not each.repeated and not each.crossed
 
 
