@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
+from pepscope.command_line.signals import signals_held
 from pepscope.errors import PepscopeError
 from pepscope.results.forked import ForkedProcess, forked
 
@@ -36,6 +37,8 @@ def from_processes(
             return
         for number in range(len(parts)):
             while number not in early:
+                if not processes:
+                    raise PepscopeError(_ended(0))
                 early |= _received(processes)
             yield early.pop(number)
     finally:
@@ -66,15 +69,17 @@ def _start(
                     return
 
     together = -(-len(tasks) // _MOST_TURNS)
+    # Who reads a turn has it: there is no lock that a process which is killed would hold.
     with suppress(OSError):  # no pipe is to be had
         turns, sink = os.pipe()
         with os.fdopen(turns, "rb", buffering=0):
             with os.fdopen(sink, "wb", buffering=0) as queue:
                 queue.write(b"".join(at.to_bytes(_TURN_BYTES, "little") for at in range(0, len(tasks), together)))
-            for _ in range(jobs):
-                if (process := forked(serve, processes.values())) is None:
-                    break  # those that are there do all tasks
-                processes[process.pipe] = process
+            with signals_held(multiprocessing=False):
+                for _ in range(jobs):
+                    if (process := forked(serve, processes.values())) is None:
+                        break  # those that are there do all tasks
+                    processes[process.pipe] = process
 
 
 def _received(processes: dict[int, ForkedProcess]) -> dict[int, Made]:

@@ -74,14 +74,13 @@ def stopped_by_signals() -> Iterator[threading.Event]:
 
 
 @contextlib.contextmanager
-def signals_held() -> Iterator[None]:
+def signals_held(*, multiprocessing: bool = True) -> Iterator[None]:
     """Signals wait until the block ends: what it starts is complete. Processes that it starts hold them back until they
-    call `take_signals`, so that none shows a traceback of a start that was interrupted."""
+    call `take_signals`, so that none shows a traceback of a start that was interrupted. Where the block forks by itself
+    `multiprocessing` is not needed."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals reach the main thread
         return
-    from multiprocessing import resource_tracker
-
     came: list[int] = []
     before = {each: signal.getsignal(each) for each in ENDING_SIGNALS}
     for each, handler in before.items():
@@ -90,9 +89,12 @@ def signals_held() -> Iterator[None]:
             signal.signal(each, lambda number, _: came.append(number))
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
     try:
-        # Multiprocessing starts it with other processes, and would let some signals through.
-        resource_tracker.ensure_running()
-        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
+        if multiprocessing:
+            from multiprocessing import resource_tracker
+
+            # Multiprocessing starts it with other processes, and would let some signals through.
+            resource_tracker.ensure_running()
+            signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, masked)

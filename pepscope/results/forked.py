@@ -8,8 +8,14 @@ import signal
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from typing import NoReturn, TypeAlias
 
 from msgspec import Struct
+
+from pepscope.command_line.signals import ENDING_SIGNALS, take_signals
+
+#: What is done in a forked process, given what sends a message.
+Work: TypeAlias = Callable[[Callable[[bytes | memoryview], None]], object]
 
 #: The length of a message, ahead of it.
 _LENGTH_BYTES = 8
@@ -45,20 +51,26 @@ class ForkedProcess(Struct, frozen=True):
             count -= len(piece)
 
     def end(self) -> int:
-        """End the process where it still runs; returns its exit status, or the signal that it ended by, below zero."""
+        """End the process where it still runs; returns its exit status, or the signal that it ended by, below zero.
+
+        Where this process was started to ignore SIGCHLD the system keeps no status, and 0 is returned.
+        """
         os.close(self.pipe)
         with suppress(ProcessLookupError):
             os.kill(self.process, signal.SIGKILL)
-        _, status = os.waitpid(self.process, 0)
+        try:
+            _, status = os.waitpid(self.process, 0)
+        except ChildProcessError:
+            return 0
         return os.waitstatus_to_exitcode(status)
 
 
-def forked(
-    work: Callable[[Callable[[bytes | memoryview], None]], object], others: Iterable[ForkedProcess]
-) -> ForkedProcess | None:
-    """A process that does `work`, which is given what sends a message; None where the system has none to give.
+def forked(work: Work, others: Iterable[ForkedProcess]) -> ForkedProcess | None:
+    """A process that does `work`; None where the system has none to give.
 
     `others` are those that were forked before. The process ends without a word, with exit status 1 where `work` raises.
+    Call it in `signals_held`, and keep the process there: so a signal that ends this process finds it, and none that
+    has just begun ends as this one does, with words and cleaning up.
     """
     try:
         source, sink = os.pipe()
@@ -70,23 +82,30 @@ def forked(
             # Python 3.12 warns of locks that other threads may hold; those of linear algebra and file reading are idle.
             warnings.simplefilter("ignore", DeprecationWarning)
             process = os.fork()
+        if process == 0:
+            _work_and_exit(work, sink, (source, *(other.pipe for other in others)))
     except OSError:
         for end in (source, sink):
             os.close(end)
         return None
-    if process == 0:
-        status = 1
-        try:
-            gc.freeze()  # looking for garbage would copy the memory that is shared
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that asks ends the others
-            for each in (source, *(other.pipe for other in others)):
-                os.close(each)
-            work(lambda message: _send(sink, message))
-            status = 0
-        finally:
-            os._exit(status)
     os.close(sink)  # held open here, it would hide that the process ended
     return ForkedProcess(process, source)
+
+
+def _work_and_exit(work: Work, sink: int, unused: Iterable[int]) -> NoReturn:
+    """All that a forked process does; `unused` are ends of pipes that are the first process's alone."""
+    status = 1
+    try:
+        gc.freeze()  # looking for garbage would copy the memory that is shared
+        for each in ENDING_SIGNALS:  # of a terminal they are for the process that asks, which ends the others
+            signal.signal(each, signal.SIG_DFL if each == signal.SIGTERM else signal.SIG_IGN)
+        take_signals()
+        for end in unused:
+            os.close(end)
+        work(lambda message: _send(sink, message))
+        status = 0
+    finally:
+        os._exit(status)
 
 
 def _send(sink: int, message: bytes | memoryview) -> None:

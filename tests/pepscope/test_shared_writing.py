@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -92,6 +94,23 @@ def test_what_no_process_can_be_had_for_is_made_here(
     assert written(text, 7, 3) == b"".join(map(text, range(7)))
     assert len(asked) == 2
     assert len([*Path("/dev/fd").iterdir()]) == opened
+
+
+def test_a_process_that_is_interrupted_as_it_begins_says_nothing() -> None:
+    """Ctrl-C reaches all processes of a terminal: the first one alone ends with words."""
+    program = (
+        "import os, signal\n"
+        "from pepscope.results.encoding.shared_writing import made_in_order\n"
+        "fork = os.fork\n"
+        "def interrupted():\n"
+        "    if not (process := fork()):\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return process\n"
+        "os.fork = interrupted\n"
+        "print(b''.join(made_in_order(lambda number: b'%d' % number, 4, 2)).decode())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("0123\n", "")
 
 
 def test_an_error_is_raised_as_by_one_process() -> None:

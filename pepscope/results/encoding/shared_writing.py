@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 
+from pepscope.command_line.signals import signals_held
 from pepscope.results.encoding.templates import Octets
 from pepscope.results.forked import ForkedProcess, forked
 
@@ -18,8 +19,9 @@ def made_in_order(make: Callable[[int], Octets], count: int, jobs: int) -> Gener
     makers = max(1, min(jobs, count)) if hasattr(os, "fork") else 1
     others: list[ForkedProcess | None] = []
     try:
-        for place in range(makers - 1):
-            others.append(_maker(make, range(place, count - 1, makers), others))
+        with signals_held(multiprocessing=False):
+            for place in range(makers - 1):
+                others.append(_maker(make, range(place, count - 1, makers), others))
         for first in range(0, count, makers):
             *theirs, own = range(first, min(first + makers, count))
             last = make(own)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import signal
-from collections.abc import Sequence
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -113,6 +115,49 @@ def test_more_tasks_than_a_pipe_holds_are_all_done() -> None:
 def test_what_cannot_be_sent_is_one_sentence() -> None:
     with pytest.raises(PepscopeError, match="ended with exit status 1"):
         list(by_parts(lambda _: lambda: None, range(100), 2))
+
+
+def without_statuses(act: Callable[[], object]) -> object:
+    """What a program does that was started to ignore SIGCHLD, so that the system keeps no status of processes."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        return act()
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+def test_work_is_done_where_the_system_keeps_no_status_of_processes() -> None:
+    found = without_statuses(lambda: [place for _, made in by_parts(list, range(100), 2) for place in made])
+    assert found == list(range(100))
+
+
+def test_processes_that_are_killed_are_one_sentence_without_their_status_too() -> None:
+    def kill(_: Sequence[int]) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(PepscopeError, match="a process that judges connections ended"):
+        without_statuses(lambda: list(by_parts(kill, range(100), 2)))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_processes_start_leaves_none_behind(number: signal.Signals) -> None:
+    """The first process asks for it as it begins, while this one starts the others."""
+    program = (
+        "import os, sys, time\n"
+        "from detector.verdict.parts import by_parts\n"
+        "from pepscope.command_line.failures import exit_status\n"
+        "from pepscope.command_line.signals import end_in_order\n"
+        "def work(part):\n"
+        "    os.kill(os.getppid(), int(sys.argv[1]))\n"
+        "    time.sleep(120)\n"
+        "end_in_order()\n"
+        "sys.exit(exit_status(lambda: list(by_parts(work, range(100), 8))))\n"
+    )
+    command = [sys.executable, "-c", program, str(int(number))]
+    # It ends when no process holds its standard error.
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == 128 + number
+    assert len(done.stderr.strip().splitlines()) == 1
 
 
 def test_who_stops_asking_leaves_no_process_behind() -> None:
