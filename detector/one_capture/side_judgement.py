@@ -81,9 +81,10 @@ def _by_alike_ports(judged: SideJudgement, vantage: VantageColumns, table: Netwo
     of_weighed = np.flatnonzero(np.isin(network[where.group], weighed))
     part = selected(vantage, of_weighed, np.ones(len(vantage.references), np.bool_))
     alike = _judge(part, judged.side, places(without_ports(part.columns), at_client=at_client, table=table), each=False)
-    together, one_host = np.full(int(network.max()) + 1, np.nan), np.zeros(int(network.max()) + 1, np.bool_)
+    networks = int(network.max()) + 1
+    together, one_host = np.full(networks, np.nan), np.zeros(networks, np.bool_)
     answering = alike.places.member_group[np.unique(alike.timing.member)]
-    one_host[weighed] = at_client & (np.bincount(answering, minlength=len(weighed)) == 1)
+    one_host[weighed] = np.bincount(answering, minlength=len(weighed)) == 1
     together[weighed] = _legs(alike, one_host[weighed]).nats
     own = _legs(judged, one_host[network])
     groups = with_alike_ports(judged.groups, answered, network, own, together, one_host[network])
@@ -191,7 +192,7 @@ def _by_other_ports(groups: Posterior, answered: npt.NDArray[np.bool_], where: P
         "late": ("late", "fleet"),
         "rest": ("end", "handshakes_answered", "holding"),
     }
-    network = np.unique(where.network, return_inverse=True)[1]
+    network = networks_of(where)
     before = Shares(
         **{name: np.sum([getattr(groups, part) for part in of], axis=0) for name, of in parts.items()},
         leg_nats=common_leg_nats(groups.leg_nats, where.member_group, len(network)), answered=answered,

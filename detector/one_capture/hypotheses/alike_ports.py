@@ -2,8 +2,8 @@
 
 Hosts have one path on all ports, and so one near end, one hidden leg or one reason to be late. Ports that are alike,
 all split or all end to end, are therefore judged as one group whose members are hosts, so that what causes all to be
-late, or to close late, counts once. What each port shows by itself tells whether they are alike. Ports of one server
-confirm each other that it has a leg, and not where.
+late, or to close late, counts once. What each port shows by itself tells whether they are alike. Ports of a server that
+answers alone confirm that it has a leg, and not where.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def open_networks(split: Floats, answered: npt.NDArray[np.bool_], network: Ints,
 
 class Legs(Struct, frozen=True):
     """How probable a leg is that ports of a network share, after and `before` anything was seen: one in the network, or
-    inside the site as well where one host answers alone."""
+    inside the site as well where one host answers alone. Clients have none inside a site."""
 
     share: Floats
     before: Floats
@@ -80,7 +80,7 @@ def with_alike_ports(
     """The posterior of groups given the other groups of their networks that `answered` anything.
 
     `network`, the `own` legs and whether `one_host` answers alone in the network are by group; `together` is by network
-    what is seen says for a leg if its ports are alike (nats; NaN: they are not weighed).
+    what all its ports say for a leg as one group (nats; NaN where they are not weighed).
     """
     nats = np.where(answered, own.nats, 0.0)
     others = np.bincount(network, weights=nats)[network] - nats

@@ -18,8 +18,7 @@ from detector.one_capture.hypotheses.posteriors import Posterior
 from detector.one_capture.likelihoods.priors import PRIORS
 from pepscope.results.verdicts import GroupSide, Verdict
 
-PRIORS_OF_CLIENTS = PRIORS[GroupSide.CLIENT]
-PRIOR = PRIORS_OF_CLIENTS.split
+PRIOR = PRIORS[GroupSide.CLIENT].split
 SHARES = ("split", "end", "late", "fleet", "handshakes_answered", "holding", "site")
 PROBABILITY = st.floats(0.001, 0.999)
 GROUPS = st.lists(st.tuples(PROBABILITY, st.integers(0, 2), st.booleans()), min_size=1, max_size=6)
@@ -40,11 +39,13 @@ def given_all(
     together: Sequence[float],
     answered: Sequence[bool],
     one_host: bool = False,
+    side: GroupSide = GroupSide.CLIENT,
+    speaks_web: bool = False,
 ) -> Posterior:
     """The same groups given what all ports together are said to be."""
-    alone, web = np.full(len(network), one_host), np.zeros(len(network), np.bool_)
-    of_all = Legs(np.asarray(together), np.full(len(together), Legs.of(found, alone, web, PRIORS_OF_CLIENTS).before[0]))
-    own = Legs.of(found, alone, web, PRIORS_OF_CLIENTS)
+    alone, web = (np.full(len(network), each) for each in (one_host, speaks_web))
+    own = Legs.of(found, alone, web, PRIORS[side])
+    of_all = Legs(np.asarray(together), np.full(len(together), own.before[0]))
     return with_alike_ports(found, np.asarray(answered), np.asarray(network), own, of_all.nats, alone)
 
 
@@ -111,6 +112,17 @@ def test_ports_of_one_host_confirm_its_leg_and_no_place_of_it() -> None:
     assert (several.split > found.split).all()
     assert (several.site < both.site).all()
     assert total(several) == pytest.approx(np.ones(2))
+
+
+@given(GROUPS, st.tuples(PROBABILITY, PROBABILITY, PROBABILITY))
+def test_a_client_alone_has_no_leg_inside_a_site_for_its_ports_to_confirm(drawn, together) -> None:
+    split, network, answered = (list(each) for each in zip(*drawn, strict=True))
+    one, several = (
+        given_all(posterior(split), network, together, answered, one_host, GroupSide.SERVER, speaks_web=True)
+        for one_host in (True, False)
+    )
+    for name in SHARES:
+        assert getattr(one, name) == pytest.approx(getattr(several, name))
 
 
 def test_networks_are_open_where_one_of_several_ports_that_answered_is() -> None:
