@@ -49,9 +49,9 @@ DECISIVE = 0.95
 #: in time.
 LEAST_WHOLE = {GroupSide.CLIENT: 0.98, GroupSide.SERVER: 0.95}
 
-#: Least probability of no split in the network where a leg inside the site of one host is left (`DECISIVE`): lateness
-#: by a few milliseconds that leaves it is as probable behind a split point, of which a host alone is given no leg below
-#: 10 ms. Chosen on simulated seeds 5971, 5981 and 5982 (docs/decisions/106).
+#: Least probability of no split in the network where one host may have a leg inside its site (`DECISIVE`): what leaves
+#: a leg of a few milliseconds there leaves one in the network as well, where a host alone is given none below 10 ms.
+#: Chosen on simulated seeds 5971, 5981 and 5982 (docs/decisions/106).
 _LEAST_WHOLE_BESIDE_SITE = 0.99
 
 #: Most of a box that holds its acknowledgements back beside answered handshakes: what shows another sender of these

@@ -27,7 +27,7 @@ from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
 from detector.one_capture.members import Ints
 
 #: Where a balancer connects first each handshake waits for what it balances, so that few have that further away than
-#: 5,000 km of fibre and back (s): legs beyond are a twentieth as probable as others. Which is assumed.
+#: 5,000 km of fibre and back (s): legs beyond are a twentieth as probable as others, which is assumed.
 _WITHIN_SITE_S = 0.05
 _WAITING_FRONT_NATS: Floats = np.where(HIDDEN_S < _WITHIN_SITE_S, 0.0, np.log(0.05))
 _WAITING_FRONT_NATS -= np.log(np.exp(_WAITING_FRONT_NATS + LEG_NATS).mean())
@@ -60,9 +60,13 @@ class FrontNats(Struct, frozen=True):
         points in the network do; known where acknowledgements show the balancer itself. `legs` are log-likelihoods of
         legs that everything crosses: what answers take beyond tells neither from the other."""
         every = log(priors.balancer * priors.connects_first) + legs + waiting.legs
-        far, near = (np.where(waiting.known, any_leg(each), -np.inf) for each in (every, every + _WAITING_FRONT_NATS))
+        anywhere, within_site = (
+            np.where(waiting.known, any_leg(each), -np.inf) for each in (every, every + _WAITING_FRONT_NATS)
+        )
         return FrontNats(
-            *(np.logaddexp(*pair) for pair in ((self.any, near), (self.wired, near), (self.as_split, far)))
+            any=np.logaddexp(self.any, within_site),
+            wired=np.logaddexp(self.wired, within_site),
+            as_split=np.logaddexp(self.as_split, anywhere),
         )
 
 

@@ -20,9 +20,7 @@ class Priors(Struct, frozen=True):
     late: float  # of a member: late in all answers, its TLS library's as well
     late_application: float  # of a member: late where an application answers, or a person
     balancer: float  # of a member: a leg inside the server's own site, which everything crosses
-    front_end: (
-        float  # of a member that speaks TLS or HTTP: a leg inside its own site, which what applications answer crosses
-    )
+    front_end: float  # of a member of TLS or HTTP: a leg inside the server's own site that applications' answers cross
     too_short: float  # of a member of a split group: a hidden leg shorter than the shortest that shows by itself
     shortest_s: float  # that leg: shorter ones take no longer than ordinary hosts do to answer
     common_leg: float  # of split groups: one leg for all members, rather than legs of their own
