@@ -37,7 +37,7 @@ pub(super) fn classify<'a>(
     turns.iter().map(of).collect()
 }
 
-/// Whether a question or its answer is control frames alone. The preface answers an upgrade, so that this is causal.
+/// Whether a question or its answer is control frames alone. The preface itself answers an upgrade, and is causal.
 fn is_http2_control(turn: &Turn, streams: &[Stream<'_>; 2], preface_offset: i64) -> bool {
     let is_behind = match turn.asked {
         0 => turn.question_offset >= preface_offset,

@@ -14,11 +14,11 @@ const FRAME_HEADER_BYTES: usize = 9;
 const CONTROL_TYPES: [u8; 6] = [2, 3, 4, 6, 7, 8];
 
 /// The preface is the client's first question, or its second one behind an upgrade.
-const QUESTIONS_BEFORE: usize = 2;
+const OPENING_QUESTIONS: usize = 2;
 
 /// Where the preface stands in the client's stream, if it speaks HTTP/2 in clear.
 pub(super) fn preface_offset(client: &Stream<'_>, turns: &[Turn]) -> Option<i64> {
-    let questions = turns.iter().filter(|turn| turn.asked == 0).take(QUESTIONS_BEFORE);
+    let questions = turns.iter().filter(|turn| turn.asked == 0).take(OPENING_QUESTIONS);
     questions.map(|turn| turn.question_offset).find(|&offset| client.bytes_at(offset).starts_with(PREFACE))
 }
 
