@@ -1247,8 +1247,11 @@ class Capture:
         Raises ValueError where the capture was opened without columns or payload.
         """
 
-    def load_responses(self) -> dict[str, npt.NDArray[Any]]:
-        """Columns of `pepscope.captures.senders.LoadResponses`, by name; raises as `senders` does."""
+    def load_responses(self, connections: Sequence[int] | None = None) -> dict[str, npt.NDArray[Any]]:
+        """Columns of `pepscope.captures.senders.LoadResponses` of some connections or all, by name.
+
+        Raises as `senders` does, and IndexError for a connection that is not there.
+        """
 
     def datagram_frame_numbers(self, index: int) -> list[npt.NDArray[np.int64]]:
         """Frame numbers, from 1, of the datagrams that were kept of each side of one UDP flow."""

@@ -310,14 +310,13 @@ class Capture:
             self._senders = Senders(**self._core.senders())
         return self._senders
 
-    def load_responses(self) -> LoadResponses:
-        """How round trips and windows of each side's data respond to load; made when it is asked for.
-
-        Raises as `senders` does.
+    def load_responses(self, connections: Sequence[int] | None = None) -> LoadResponses:
+        """How round trips and windows of each side's data respond to load, of all connections or of those with these
+        numbers; made when it is asked for. Raises as `senders` does, IndexError for a number that no connection has.
         """
         from pepscope.captures.senders import LoadResponses
 
-        return LoadResponses(**self._core.load_responses())
+        return LoadResponses(**self._core.load_responses(connections))
 
     @property
     def datagram_flows(self) -> Sequence[DatagramFlow]:

@@ -54,7 +54,8 @@ class Senders(Struct, frozen=True):
 
 
 class LoadResponses(Struct, frozen=True):
-    """How round trips and windows respond to the bytes in flight; rows 2i and 2i + 1: data up and down of connection i.
+    """How round trips and windows respond to the bytes in flight; rows 2i and 2i + 1: data up and down of the i-th
+    connection that was asked for, in ascending order.
 
     A round trip is that of the last segment that an acknowledgement covers (Karn's rule, RFC 6298 section 3); its
     flight is what was unacknowledged once that segment had left. At the receiver of the data the round trips are its

@@ -11,6 +11,7 @@ from scipy.stats import spearmanr
 
 from pepscope.captures.capture import Capture, open_capture
 from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Mark, PacketColumns, TcpFlag
+from pepscope.captures.senders import LoadResponses
 
 TESTS = Path(__file__).parents[1]
 CAPTURES = (
@@ -110,6 +111,19 @@ def test_load_responses_are_those_of_the_packets(capture: Capture) -> None:
             assert np.isnan(found.rank_correlation[row])
         quarter = sorted(sizes)[-max(1, -(-len(sizes) // 4)) :] if sizes else [-1]
         assert found.loaded_flight_bytes[row] == quarter[(len(quarter) - 1) // 2]
+
+
+@pytest.mark.parametrize("memory_bytes", [None, 1])
+def test_load_responses_of_some_connections_are_those_of_all(capture: Capture, memory_bytes: int | None) -> None:
+    again = open_capture(capture.path, memory_bytes=memory_bytes)
+    some = list(range(len(capture.connections)))[1::3]
+    found, every = again.load_responses(some[::-1]), capture.load_responses()
+    rows = np.ravel([[2 * number, 2 * number + 1] for number in some]).astype(int)
+    for name in LoadResponses.__struct_fields__:
+        np.testing.assert_array_equal(getattr(found, name), getattr(every, name)[rows])
+    assert len(again.load_responses([])) == 0
+    with pytest.raises(IndexError):
+        again.load_responses([len(capture.connections)])
 
 
 def test_packets_must_have_been_kept() -> None:

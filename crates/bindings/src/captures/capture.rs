@@ -327,9 +327,11 @@ impl Capture {
         senders::table(py, found)
     }
 
-    /// How round trips and windows of each side's data respond to load.
-    fn load_responses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let found = py.detach(|| senders::load_of_capture(&self.analysed)).map_err(raised)?;
+    /// How round trips and windows of each side's data respond to load, of some connections or of all.
+    #[pyo3(signature = (connections=None))]
+    fn load_responses<'py>(&self, py: Python<'py>, connections: Option<Vec<usize>>) -> PyResult<Bound<'py, PyDict>> {
+        let find = || senders::load_of_capture(&self.analysed, connections.as_deref());
+        let found = py.detach(find).map_err(raised)?;
         senders::load_table(py, found)
     }
 

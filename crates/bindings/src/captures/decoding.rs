@@ -18,15 +18,34 @@ pub(crate) struct Shown<'a> {
 }
 
 /// Show each connection, partition by partition.
-pub(crate) fn visit(analysed: &AnalysedCapture, mut show: impl FnMut(&Shown<'_>)) -> Result<(), LookupError> {
+pub(crate) fn visit(analysed: &AnalysedCapture, show: impl FnMut(&Shown<'_>)) -> Result<(), LookupError> {
+    visit_where(analysed, |_| true, show)
+}
+
+/// Show some connections, by their numbers. Partitions that hold none of them are not loaded.
+pub(crate) fn visit_where(
+    analysed: &AnalysedCapture,
+    is_wanted: impl Fn(usize) -> bool,
+    mut show: impl FnMut(&Shown<'_>),
+) -> Result<(), LookupError> {
     for (partition, members) in analysed.partition_members().iter().enumerate() {
+        if !members.iter().any(|&number| is_wanted(number)) {
+            continue;
+        }
         analysed.with_partition(partition, |packets, payload| {
             for (batch, numbers) in members.chunks(BATCH).enumerate() {
-                let first = batch * BATCH;
-                let columns = packets.decode(first..first + numbers.len());
-                for (at, (bounds, &number)) in columns.starts.windows(2).zip(numbers).enumerate() {
-                    let packets = rows(&columns, bounds[0]..bounds[1]);
-                    show(&Shown { number: number as u32, packets, payload, place: first + at });
+                let mut first = batch * BATCH;
+                for run in numbers.chunk_by(|&one, &next| is_wanted(one) == is_wanted(next)) {
+                    let places = first..first + run.len();
+                    first = places.end;
+                    if !is_wanted(run[0]) {
+                        continue;
+                    }
+                    let columns = packets.decode(places.clone());
+                    for ((bounds, &number), place) in columns.starts.windows(2).zip(run).zip(places) {
+                        let packets = rows(&columns, bounds[0]..bounds[1]);
+                        show(&Shown { number: number as u32, packets, payload, place });
+                    }
                 }
             }
         })?;

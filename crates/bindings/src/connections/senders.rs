@@ -10,7 +10,7 @@ use pepscope_wire::tcp::option_kinds;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::captures::decoding::{visit, Shown};
+use crate::captures::decoding::{visit, visit_where, Shown};
 
 /// Connections whose summaries are asked for at a time.
 const BATCH: usize = 1024;
@@ -54,9 +54,19 @@ pub(crate) fn of_capture(analysed: &AnalysedCapture) -> Result<Found, LookupErro
     found.finish(analysed)
 }
 
-pub(crate) fn load_of_capture(analysed: &AnalysedCapture) -> Result<LoadColumns, LookupError> {
+/// Load responses of these connections, or of all.
+pub(crate) fn load_of_capture(
+    analysed: &AnalysedCapture,
+    connections: Option<&[usize]>,
+) -> Result<LoadColumns, LookupError> {
+    let count = analysed.connection_count();
+    let mut is_wanted = vec![connections.is_none(); count];
+    for &index in connections.unwrap_or_default() {
+        *is_wanted.get_mut(index).ok_or(LookupError::NoConnection { index, count })? = true;
+    }
     let mut load = LoadColumns::default();
-    visit(analysed, |shown| {
+    let wanted = |number: usize| is_wanted.get(number).is_some_and(|&each| each);
+    visit_where(analysed, wanted, |shown| {
         for direction in [0, 1] {
             load.push(&shown.packets.load_response(shown.number, direction));
         }
