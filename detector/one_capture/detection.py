@@ -12,6 +12,7 @@ from detector.one_capture.connections import pair_table
 from detector.one_capture.judging import JudgedSide, group_results, judged_connections, judged_groups
 from detector.one_capture.networks import NetworkTable
 from detector.one_capture.reasons.sentences import group_verdict_remark
+from detector.one_capture.reasons.shown_signs import with_shown_signs
 from detector.one_capture.side_judgement import SideJudgement, judge_side
 from detector.one_capture.sides import judged_sides
 from pepscope.captures.capture import Capture
@@ -43,7 +44,11 @@ def judge_vantage(
     sides = _judged_sides(vantage, taken_at, networks, least_probability)
     pairs, told_places = pair_table(vantage, sides, further_evidence, least_probability)
     told = np.asarray(sorted(told_places), np.int64)
-    groups = [result for side in sides for result in _group_results(side)]
+    groups = [
+        result
+        for side in sides
+        for result in with_shown_signs(_group_results(side), vantage, side.judgement, side.groups.explanations)
+    ]
     if series:
         from detector.one_capture.group_series import with_series
 
@@ -64,7 +69,7 @@ def vantage_groups(
     networks: NetworkTable | None = None,
     least_probability: float,
 ) -> tuple[GroupResult, ...]:
-    """The groups alone that `judge_vantage` gives."""
+    """The groups alone that `judge_vantage` gives, without the signs that are only shown: packets may be gone."""
     sides = _judged_sides(vantage, taken_at, networks, least_probability)
     return tuple(result for side in sides for result in _group_results(side))
 

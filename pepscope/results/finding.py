@@ -98,6 +98,11 @@ def inapplicable(key: str, *, is_missing: bool = False) -> Row:
     return Row(key, Outcome.INAPPLICABLE, None, is_missing)
 
 
+def unweighed(key: str, outcome: Outcome) -> Row:
+    """A finding that speaks for an outcome and is only shown: harmless explanations are about as likely."""
+    return Row(key, outcome, None, is_missing=False)
+
+
 class Finding(StrEnum):
     """Base of every method's findings; a member is its key, and is declared by its row."""
 
@@ -114,7 +119,7 @@ class Finding(StrEnum):
     def weight(self) -> Weight:
         """The weight; raises ValueError for a finding that decides nothing."""
         if self.row.weight is None:
-            raise ValueError(f"the finding {self.value} has no weight: it is inapplicable")
+            raise ValueError(f"the finding {self.value} has no weight: it decides nothing")
         return self.row.weight
 
     def evidence(

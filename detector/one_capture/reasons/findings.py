@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pepscope.results.finding import Finding, Weight, inapplicable, intact, split
+from pepscope.results.finding import Finding, Weight, inapplicable, intact, split, unweighed
+from pepscope.results.verdicts import Outcome
 
 NAME = "exchange_timing"
 
@@ -82,3 +83,16 @@ class AnsweredHandshakeFinding(Finding):
     """Handshakes that something answers for others."""
 
     HANDSHAKES_ANSWERED = inapplicable("handshakes-answered")
+
+
+class SharedClockFinding(Finding):
+    """Timestamps of hosts whose addresses lie in different networks."""
+
+    ONE_CLOCK = unweighed("one-clock", Outcome.SPLIT)
+
+
+class LoadFinding(Finding):
+    """How round trips and windows respond to the bytes in flight of long transfers."""
+
+    PATH_QUEUES = unweighed("path-queues", Outcome.INTACT)
+    WINDOW_SHUTS = unweighed("window-shuts", Outcome.SPLIT)

@@ -8,12 +8,17 @@ at 1 kHz. So hosts that share a zero are one machine.
 
 What this cannot see: Linux draws an offset for each pair of addresses since 4.10, and 6.18 was seen to draw one for
 each connection, so split points that run it show as many clocks as hosts, or none: different clocks say nothing. One
-machine may also truly have many addresses (sites of one hoster), and hosts without timestamps have no clock.
+machine may also truly have many addresses (sites of one hoster), a SYN proxy shifts the timestamps of the hosts behind
+it to its own clock, and hosts without timestamps have no clock. Clocks drift by up to 0.1 ms a second, so that hosts
+met some 15 minutes apart may not seem to share one.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from detector.clocks.host_clock import RATE_TOLERANCE, STRETCH_TICKS, TICK_RATES_HZ
@@ -23,6 +28,9 @@ from pepscope.captures.senders import Senders
 
 #: Values of a TSval.
 COUNTER = 1 << 32
+
+#: Counters whose zero is as near to the epoch (s) count its time: hosts whose clocks NTP sets agree in it.
+_WALL_CLOCK_S = 2.0
 
 
 class MemberClocks(Struct, frozen=True):
@@ -72,27 +80,42 @@ def _nominal(measured: Floats) -> Floats:
 
 
 class SharedClocks(Struct, frozen=True):
-    """By group: members whose clock is known, and how many of them share one at most (1 where each has its own)."""
+    """Clocks that members of one group have in common."""
 
-    known: Ints
-    sharing: Ints
+    known: Ints  # by group: members whose clock is known
+    sharing: Ints  # by group: how many of them share one at most, 1 where each has its own
+    shares: npt.NDArray[np.bool_]  # by member: whether it is one of these
 
 
 def shared_clocks(clocks: MemberClocks, member_group: Ints, groups: int, tolerance_s: float) -> SharedClocks:
-    """Count the members of each group whose clocks agree within `tolerance_s`; those that blur more are left out.
+    """The members of each group whose clocks agree within `tolerance_s`, the most that do; those that blur more, and
+    those that count from the epoch, are left out.
 
     A tolerance of what round trips vary is enough; the larger, the likelier is chance.
     """
-    usable = np.flatnonzero(~np.isnan(clocks.zero_s) & (clocks.blur_s <= tolerance_s))
+    turn_s = COUNTER / clocks.rate_hz
+    from_epoch_s = np.abs((clocks.zero_s + turn_s / 2) % turn_s - turn_s / 2)
+    usable = np.flatnonzero((from_epoch_s > _WALL_CLOCK_S) & (clocks.blur_s <= tolerance_s))
     known = np.bincount(member_group[usable], minlength=groups)
-    sharing = np.minimum(known, 1)
+    sharing, shares = np.minimum(known, 1), np.zeros(len(member_group), np.bool_)
     order = usable[np.lexsort((clocks.zero_s[usable], clocks.rate_hz[usable], member_group[usable]))]
     kinds = np.stack([member_group[order].astype(np.float64), clocks.rate_hz[order]])
     starts = np.flatnonzero(np.any(np.diff(kinds, axis=1, prepend=np.nan) != 0, axis=0))
+    widest: dict[int, Ints] = {}
     for one in np.split(order, starts[1:]):
-        if len(one):
+        if len(one) > 1:
             zero_s = clocks.zero_s[one]
             within = np.searchsorted(zero_s, zero_s + tolerance_s, side="right") - np.arange(len(one))
-            place = member_group[one[0]]
-            sharing[place] = max(int(sharing[place]), int(within.max()))
-    return SharedClocks(known, sharing)
+            first, group = int(within.argmax()), int(member_group[one[0]])
+            if within[first] > sharing[group]:
+                sharing[group], widest[group] = within[first], one[first : first + within[first]]
+    for members in widest.values():
+        shares[members] = True
+    return SharedClocks(known, sharing, shares)
+
+
+def chance(hosts: int, sharing: int, rate_hz: float, tolerance_s: float) -> float:
+    """At most how probable it is that so many of these hosts have zeros within the tolerance, if counters are
+    independent: the expected number of such sets, C(n, k) k (d rate / 2^32)^(k - 1)."""
+    ways = math.lgamma(hosts + 1) - math.lgamma(sharing + 1) - math.lgamma(hosts - sharing + 1) + math.log(sharing)
+    return math.exp(min(0.0, ways + (sharing - 1) * math.log(tolerance_s * rate_hz / COUNTER)))
