@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).parent
 
-# A shell that starts the tests in the background has them ignore SIGINT, and so would all that they start.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell that starts the tests in the background has them ignore SIGINT, and `nohup` SIGHUP, as would all they start.
+for number, action in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, action)
 
 # Hundreds of processes that tests start, and every worker, would compile the same modules again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

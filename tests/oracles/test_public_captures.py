@@ -69,7 +69,7 @@ def test_refusals_crashes_and_timeouts_are_results(tmp_path: Path, monkeypatch: 
     nothing = tmp_path / "nothing.pcap"
     nothing.write_bytes(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"))
     assert isolated("inspect", [str(nothing)], 60)[0] == "refused"
-    outcome, rows = isolated("detect", [str(SMALL)], 60)
+    outcome, rows = isolated("detect", [str(SMALL), str(CORPUS / "spl_ha_chat.srv.pcap.gz")], 60)
     assert (outcome, {verdict for verdict, _ in rows}) == ("ok", {"split-tcp"})  # which it is
     monkeypatch.setattr(public_captures, "_answer", _dies)
     assert isolated("detect", [str(SMALL)], 60) == ("crash", "ended with status 7")

@@ -67,4 +67,4 @@ def test_the_command_names_the_file_that_it_cannot_write(tmp_path: Path) -> None
     command = [sys.executable, "-m", "pepscope", "host-times", str(run.captures["server"]), "-o", str(table)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == f"pepscope: {table}: No such file or directory\n"
+    assert done.stderr == f"pepscope: {table} cannot be written: No such file or directory\n"

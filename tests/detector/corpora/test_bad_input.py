@@ -165,7 +165,7 @@ def test_ends_whose_clocks_are_years_apart_are_named(tmp_path: Path) -> None:
     [
         ("--networks", "absent", "the table of networks absent cannot be read: No such file or directory"),
         ("--networks", __file__, "a prefix, a comma and a name are needed"),
-        ("--least-probability", "nan", "invalid value for '--least-probability': 'nan' is not a number"),
+        ("--least-probability", "nan", "invalid value for '--least-probability': 'nan' is not a finite number"),
     ],
 )
 def test_options_that_no_capture_could_be_judged_by_are_refused_first(
