@@ -16,6 +16,9 @@ DECISION_PROBABILITY = 0.95
 #: more than one in twenty is a wrong one (docs/methods/pairing.md).
 LEAST_PAIRING_CONFIDENCE = 0.7
 
+#: The fastest clock drift that is allowed for.
+DRIFT_LIMIT_PPM = 500.0
+
 #: Networks of clients that one rule governs: no smaller ones are announced between operators (RFC 7454 section 6.1.3).
 PREFIX_IPV4 = 24
 PREFIX_IPV6 = 48
@@ -38,7 +41,7 @@ class DetectOptions:
 
     clocks: ClockMode = ClockMode.GENERAL
     ack_delay_s: float | None = None  # T of Method 3, put on every ACK by the receiver
-    drift_limit_ppm: float = 500.0
+    drift_limit_ppm: float = DRIFT_LIMIT_PPM
     #: Whether the first capture was taken at the clients, or else at the servers; None where it is to be found out.
     first_at_client: bool | None = None
     #: The captures show the same transfers: that payload makes a pair of strangers is no reason to doubt it.

@@ -10,16 +10,8 @@ import click
 from click.core import ParameterSource
 
 from detector.commands.archives import detect_archives, is_archive
-from detector.commands.detecting import (
-    CLOCKS,
-    DRIFT_LIMIT_PPM,
-    LEAST_PAIRING_CONFIDENCE,
-    PACKETS,
-    PACKETS_OF,
-    Detection,
-    check_options,
-    judge_captures,
-)
+from detector.commands.detecting import PACKETS, PACKETS_OF, Detection, check_options, judge_captures
+from detector.options import DRIFT_LIMIT_PPM, LEAST_PAIRING_CONFIDENCE, ClockMode
 from pepscope.command_line.live import given_or_captured, interface_options
 from pepscope.command_line.notes import volume_options
 from pepscope.command_line.options import (
@@ -70,7 +62,7 @@ class FailOn(OptionType[frozenset[str]]):
 @click.option(
     "--clocks",
     type=click.Choice(["general", "offset", "synchronised"]),
-    default=CLOCKS,
+    default=ClockMode.GENERAL.value,
     show_default=True,
     help="What to assume of the two capture clocks: offset, drift and steps; a constant offset (Method 2); none.",
 )

@@ -9,7 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from detector.commands.archives import is_archive
-from detector.options import DECISION_PROBABILITY
+from detector.options import (
+    DECISION_PROBABILITY,
+    DRIFT_LIMIT_PPM,
+    LEAST_PAIRING_CONFIDENCE,
+    ClockMode,
+    DetectOptions,
+    refuse_for_one_vantage,
+)
 from pepscope.captures.warnings import temporary_files_note
 from pepscope.command_line.garbage import freeze_imports
 from pepscope.command_line.progress import Progress
@@ -24,19 +31,16 @@ if TYPE_CHECKING:
     from pepscope.results.attention import EndPoints
     from pepscope.results.verdicts import DetectionResult
 
-CLOCKS = "general"
-DRIFT_LIMIT_PPM = 500.0
-LEAST_PAIRING_CONFIDENCE = 0.7
+PACKETS = 3
+PACKETS_OF = 1000
 
-#: Options that a single vantage point leaves without a meaning, by their names in `DetectOptions`.
-_OF_TWO_ENDS = {
+#: What users know options about two ends by.
+_NAMES_OF_OPTIONS = {
     "clocks": "--clocks",
     "same_transfers": "--same-transfers",
     "drift_limit_ppm": "--drift-limit",
     "least_pairing_confidence": "--least-pairing",
 }
-PACKETS = 3
-PACKETS_OF = 1000
 
 #: Reports that name packets.
 _WITH_PACKETS = ("json", "jsonl", "html", "parquet", "sarif")
@@ -54,7 +58,7 @@ class Detection(NamedTuple):
 
     captures: Sequence[str]
     files: Mapping[str, str | None]
-    clocks: str = CLOCKS
+    clocks: str = ClockMode.GENERAL.value
     ack_delay_s: float | None = None
     same_transfers: bool = False
     drift_limit_ppm: float = DRIFT_LIMIT_PPM
@@ -114,15 +118,13 @@ def check_options(asked: Detection) -> None:
             f"at one{named}."
         )
     if asked.one_vantage or len(captures) == 1:
-        from detector.options import ClockMode, DetectOptions, refuse_for_one_vantage
-
         of_two_ends = DetectOptions(
             ClockMode(asked.clocks),
             drift_limit_ppm=asked.drift_limit_ppm,
             same_transfers=asked.same_transfers,
             least_pairing_confidence=asked.least_pairing_confidence,
         )
-        refuse_for_one_vantage(of_two_ends, "--one-vantage" if asked.one_vantage else "one capture", _OF_TWO_ENDS)
+        refuse_for_one_vantage(of_two_ends, "--one-vantage" if asked.one_vantage else "one capture", _NAMES_OF_OPTIONS)
 
 
 def _judged(asked: Detection, progress: Progress) -> DetectionResult:

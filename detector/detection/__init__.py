@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from detector.options import (
     DECISION_PROBABILITY,
+    DRIFT_LIMIT_PPM,
     LEAST_PAIRING_CONFIDENCE,
     ClockMode,
     DetectOptions,
@@ -40,7 +41,7 @@ def detect(
     *,
     clocks: ClockMode | str = ClockMode.GENERAL,
     ack_delay_s: float | None = None,
-    drift_limit_ppm: float = 500.0,
+    drift_limit_ppm: float = DRIFT_LIMIT_PPM,
     taken_at: str | None = None,
     networks: str | None = None,
     same_transfers: bool = False,

@@ -93,9 +93,7 @@ def _one_clock(vantage: VantageColumns, judged: SideJudgement, explanations: Int
     found = np.flatnonzero(shared.sharing > 1).tolist()
     if not found:
         return
-    lags = lagging_share(
-        vantage.senders, timing.handshake_s, Direction.DOWN, places.member, len(places.member_group)
-    )  # fmt: skip
+    lags = lagging_share(vantage.senders, timing.handshake_s, Direction.DOWN, places.member, len(places.member_group))
     answered = np.bincount(places.member_group, weights=lags > _MOSTLY, minlength=len(places.network)) > 0
     for group in found:
         if answered[group] or explanations[group] == Explanation.HANDSHAKES_ANSWERED:
