@@ -274,13 +274,11 @@ def test_thresholds_are_probabilities() -> None:
         pepscope.detect(*captures, least_pairing_confidence=-1.0)
 
 
-def test_the_command_and_python_have_the_same_thresholds() -> None:
-    from detector import options
-    from detector.commands import detecting as cli
+def test_the_command_and_python_have_the_same_threshold() -> None:
+    from detector.options import DECISION_PROBABILITY
     from pepscope.command_line.options import LEAST_PROBABILITY
 
-    assert options.DECISION_PROBABILITY == LEAST_PROBABILITY
-    assert cli.LEAST_PAIRING_CONFIDENCE == options.LEAST_PAIRING_CONFIDENCE
+    assert DECISION_PROBABILITY == LEAST_PROBABILITY
 
 
 def test_the_page_of_one_connection_shows_it_alone_judged_with_all_others(tmp_path: Path) -> None:
