@@ -42,8 +42,9 @@ def from_processes(
                 early |= _received(processes)
             yield early.pop(number)
     finally:
-        for process in processes.values():
-            process.end()
+        with signals_held(multiprocessing=False):  # a second Ctrl-C would leave some running
+            for process in processes.values():
+                process.end()
 
 
 def _start(

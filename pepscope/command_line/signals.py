@@ -29,12 +29,14 @@ class EndedBySignal(SystemExit):
 def end_in_order() -> None:
     """Have SIGTERM and SIGHUP raise EndedBySignal in this process from now on; those that it forks, they end at once.
 
-    A signal that the caller ignores, as `nohup` does, stays ignored. Python ignores what is raised while it takes an
-    object down: a signal that comes then, also SIGINT, comes once more.
+    SIGINT raises KeyboardInterrupt as before, but once a signal has come none disturbs what is taken down. A signal
+    that the caller ignores, as `nohup` does, stays ignored. Python ignores what is raised while it takes an object
+    down: a signal that comes then comes once more.
     """
-    ours = [each for each in ENDING_SIGNALS if signal.getsignal(each) == signal.SIG_DFL]
+    before = {each: signal.getsignal(each) for each in ENDING_SIGNALS}
+    ours = [each for each, handler in before.items() if handler in (signal.SIG_DFL, signal.default_int_handler)]
     _take(ours)
-    os.register_at_fork(after_in_child=lambda: _restore(dict.fromkeys(ours, signal.SIG_DFL)))
+    os.register_at_fork(after_in_child=lambda: _restore({each: before[each] for each in ours}))
     usual = sys.unraisablehook
 
     def come_again(ignored: sys.UnraisableHookArgs) -> None:

@@ -65,6 +65,21 @@ def test_a_signal_that_comes_while_python_ignores_what_is_raised_comes_again(num
     assert (done.returncode, done.stderr) == (128 + number, SENTENCES[number])
 
 
+@pytest.mark.parametrize("number", ENDING_SIGNALS)
+def test_a_second_signal_does_not_disturb_what_is_taken_down(number: signal.Signals) -> None:
+    act = (
+        "def act():\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), int(sys.argv[1]))\n"
+        "        time.sleep(30)\n"
+        "    finally:\n"
+        "        os.kill(os.getpid(), int(sys.argv[1]))\n"
+        "        print('taken down')\n"
+    )
+    done = run(as_a_command(act), str(int(number)))
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "taken down\n", SENTENCES[number])
+
+
 def test_text_that_a_signal_cut_short_is_no_report(tmp_path: Path) -> None:
     program = (
         f"{IN_ORDER}import click\n"
