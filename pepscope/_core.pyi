@@ -1054,7 +1054,7 @@ def sender_leads(
     lines: _ClockLines,
     clocks_given: Sequence[bool],
     error_ns: int,
-    buffers: tuple[int, int, int],
+    buffers: tuple[int, int, int, int, int],
 ) -> dict[str, npt.NDArray[np.int64]]:
     """How far the senders of flows are ahead of their receivers under the friendliest clock: bytes acknowledged to the
     one, less those that arrived. -2**63 where too few times are known.
@@ -1066,7 +1066,8 @@ def sender_leads(
 
     `windows` are the senders' captures where they hold the windows advertised to them in bytes; `shifts` added to
     receivers' offsets give senders'. With a given clock the receiver's times are taken as the lines have them.
-    `buffers`: what a relay holds whatever was delivered, the size of a segment, and what it holds for each segment.
+    `buffers`: what a relay's application and send buffer hold whatever was delivered, the size of a segment, what they
+    hold for each segment, the window before its buffer grows, and how large it may become for each byte that was read.
     """
 
 @final

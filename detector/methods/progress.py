@@ -54,28 +54,29 @@ HELD_BACK_SHARE = 0.1
 #: send buffer (6 MiB and 4 MiB). A lead below it hardly distinguishes a relay from a proxy.
 RELAY_BUFFER_BYTES = 10 * 2**20
 
-#: Linux lets a send buffer grow to two congestion windows (tcp_sndbuf_expand), each segment with its bookkeeping in a
-#: block of 4096 bytes. A sender in slow start has at most its initial window (RFC 6928) and one segment for each that
-#: was acknowledged (RFC 5681, section 3.1), so that what the receiver got bounds what a relay's send buffer holds.
-SEND_BUFFER_WINDOWS = 2
-SEGMENT_BLOCK_BYTES = 4096
+#: Linux lets a send buffer grow to two congestion windows, with BBR to three (tcp_sndbuf_expand), each segment in a
+#: block of 4096 bytes with 256 of bookkeeping. A sender in slow start has at most its initial window (RFC 6928) and one
+#: segment for each that was acknowledged (RFC 5681, section 3.1), so that what the receiver got bounds what a relay's
+#: send buffer holds.
+SEND_BUFFER_WINDOWS = 3
+SEGMENT_BLOCK_BYTES = 4096 + 256
 INITIAL_WINDOW_SEGMENTS = 10
 SEGMENT_BYTES = 1448
 
 #: What a relay's own buffers hold between its two sockets: HAProxy 16 KiB, squid's read-ahead 64 KiB, tinyproxy 96 KiB.
 APPLICATION_BUFFER_BYTES = 96 * 2**10
 
-#: What can wait unread in a relay's receive buffer beyond what its window shows. The window falls by what waits unread,
-#: but before its buffer grows a stack advertises half of it (RFC 7323 windows start at 65,535 bytes), so that as much
-#: again is never excluded.
-UNSHOWN_UNREAD_BYTES = 65535
+#: The window before a receive buffer grows (a window of RFC 7323 starts at 65,535 bytes), of which a stack advertises
+#: half: as much again may wait unread, however little was read.
+FIRST_WINDOW_BYTES = 65535
 
-#: What a relay holds whatever was delivered, but for what its window shows as unread.
-FIXED_BUFFERS_BYTES = (
-    SEND_BUFFER_WINDOWS * SEGMENT_BLOCK_BYTES * INITIAL_WINDOW_SEGMENTS
-    + UNSHOWN_UNREAD_BYTES
-    + APPLICATION_BUFFER_BYTES
-)
+#: How large the window may be for each byte that was read. Linux lets it grow to twice what the application read in a
+#: round trip, and to three times as much where that doubled (tcp_rcv_space_adjust): to six times two thirds of all.
+#: It shows the growth with what arrives (tcp_grow_window), so that bytes wait unread behind a window that still grows.
+WINDOW_PER_READ_BYTE = 4
+
+#: What a relay's application and its send buffer hold whatever was delivered.
+FIXED_BUFFERS_BYTES = SEND_BUFFER_WINDOWS * SEGMENT_BLOCK_BYTES * INITIAL_WINDOW_SEGMENTS + APPLICATION_BUFFER_BYTES
 
 #: A relay passes its first bytes on as they come. Where the fastest byte of all was held for this share of the shorter
 #: side's transfer, the transfer was stored first.
@@ -291,7 +292,13 @@ class _Leads(Struct, frozen=True):
             clocks.lines,
             [basis is ClockBasis.ASSUMED for basis in clocks.bases],
             round(TIMESTAMP_ERROR_S * 1e9),
-            (FIXED_BUFFERS_BYTES, SEGMENT_BYTES, SEND_BUFFER_WINDOWS * SEGMENT_BLOCK_BYTES),
+            (
+                FIXED_BUFFERS_BYTES,
+                SEGMENT_BYTES,
+                SEND_BUFFER_WINDOWS * SEGMENT_BLOCK_BYTES,
+                FIRST_WINDOW_BYTES,
+                WINDOW_PER_READ_BYTE,
+            ),
         )
         long = np.flatnonzero(found["total_bytes"] >= LEAST_BYTES)
         return cls(

@@ -29,7 +29,7 @@ class Captured:
 
 
 def sender_lead(
-    captured: Captured, clock_given: bool, error_ns: int, buffers: tuple[int, int, int], windows: bool
+    captured: Captured, clock_given: bool, error_ns: int, buffers: tuple[int, int, int, int, int], windows: bool
 ) -> tuple[int, ...] | None:
     """The numbers of a lead in the order of `SenderLead`."""
     flow, shift = captured.flow, captured.shift
@@ -51,8 +51,12 @@ def sender_lead(
     began = int(np.searchsorted(flow.ack_seen_ns, arrival[0], side="left"))
     beyond, capacity = 0, 0
     if windows and len(lead):
-        fixed, segment, per_segment = buffers
-        limits = fixed + per_segment * (np.maximum(at_ack[known] - first, 0) // segment) + _unread(captured, known)
+        fixed, segment, per_segment, first_window, per_read_byte = buffers
+        delivered = np.maximum(at_ack[known] - first, 0)
+        passed_on = fixed + per_segment * (delivered // segment)
+        window, largest = _windows(captured, known)
+        grown = np.minimum(2 * largest, per_read_byte * (delivered + passed_on))
+        limits = passed_on + np.maximum(largest + first_window, grown) - window
         most = int(np.argmax(lead - limits))
         beyond, capacity = int(lead[most] - limits[most]), int(limits[most])
     return (
@@ -122,12 +126,13 @@ def _on_sender_clock(captured: Captured, receiver_ns: Int64Array) -> Int64Array:
     return receiver_ns - np.rint(server_minus_client_ns(captured.lines, client)).astype(np.int64)
 
 
-def _unread(captured: Captured, known: np.ndarray) -> Int64Array:
+def _windows(captured: Captured, known: np.ndarray) -> tuple[Int64Array, Int64Array]:
+    """At each acknowledgement the window that was advertised last, and the largest until then."""
     packets = captured.sender
     advertising = packets.going(captured.direction.reverse) & ~packets.flagged(TcpFlag.SYN)
     windows = packets.window_bytes[advertising].astype(np.int64)
     if len(windows) == 0:
-        return np.zeros(int(known.sum()), np.int64)
-    unread = np.maximum.accumulate(windows) - windows
+        return np.zeros(int(known.sum()), np.int64), np.zeros(int(known.sum()), np.int64)
     place = np.searchsorted(packets.time_ns[advertising], captured.flow.ack_seen_ns[known], side="right") - 1
-    return np.asarray(unread[np.maximum(place, 0)])
+    place = np.maximum(place, 0)
+    return windows[place], np.maximum.accumulate(windows)[place]

@@ -17,7 +17,7 @@ from tests.detector.streams.generated_connections import BEGIN_NS, MILLISECOND_N
 
 shifts = st.sampled_from([0, 5, -40_000])
 pieces = st.integers(1, 3)
-BUFFERS = (3000, 1448, 2000)
+BUFFERS = (300, 1448, 200, 400, 1)
 
 
 def captured(seed: int, count: int, how: set[str], shift: int, steps: int) -> list[Captured]:

@@ -89,14 +89,15 @@ pub(crate) fn sender_leads<'py>(
     lines: GivenLines<'py>,
     clocks_given: Vec<bool>,
     error_ns: i64,
-    buffers: (i64, i64, i64),
+    buffers: (i64, i64, i64, i64, i64),
 ) -> PyResult<Bound<'py, PyDict>> {
     let lengths = [receivers.len(), windows.len(), shifts.len(), lines.len(), clocks_given.len()];
     if lengths.iter().any(|&length| length != flows.len()) {
         return Err(PyValueError::new_err("the columns differ in length"));
     }
-    let (fixed_bytes, segment_bytes, bytes_per_segment) = buffers;
-    let buffers = RelayBuffers { fixed_bytes, segment_bytes, bytes_per_segment };
+    let (fixed_bytes, segment_bytes, bytes_per_segment, first_window_bytes, window_per_read_byte) = buffers;
+    let buffers =
+        RelayBuffers { fixed_bytes, segment_bytes, bytes_per_segment, first_window_bytes, window_per_read_byte };
     let mut found = Vec::with_capacity(flows.len());
     for (row, flow) in flows.iter().enumerate() {
         let lines = lines.of(row);

@@ -6,13 +6,30 @@ use crate::flows::byte_times::NEVER;
 use crate::flows::times::FlowTimes;
 use crate::packets::{flag, Packets, DOWN, UP};
 
-/// What a relay's buffers can hold: `fixed_bytes`, `bytes_per_segment` for each segment of `segment_bytes` that was
-/// delivered, and what its window shows as unread.
+/// What a relay can hold: `fixed_bytes` and `bytes_per_segment` for each segment of `segment_bytes` that was delivered
+/// in its application and its send buffer, and in its receive buffer what its windows leave room for.
 #[derive(Clone, Copy, Debug)]
 pub struct RelayBuffers {
     pub fixed_bytes: i64,
     pub segment_bytes: i64,
     pub bytes_per_segment: i64,
+    /// What may wait unread beside the largest window, however little was read.
+    pub first_window_bytes: i64,
+    /// How large a window may become for each byte that was read.
+    pub window_per_read_byte: i64,
+}
+
+impl RelayBuffers {
+    /// What they can hold when so many bytes had reached the receiver, behind a window.
+    fn capacity_bytes(&self, delivered_bytes: i64, window: Window) -> i64 {
+        let segments = delivered_bytes / self.segment_bytes.max(1);
+        let passed_on = self.fixed_bytes.wrapping_add(self.bytes_per_segment.wrapping_mul(segments));
+        let read = delivered_bytes.wrapping_add(passed_on);
+        // A window grows with what arrives, also while its reader waits: so much again may stand behind it.
+        let grown = window.largest_bytes.wrapping_mul(2).min(read.wrapping_mul(self.window_per_read_byte));
+        let whole = grown.max(window.largest_bytes.wrapping_add(self.first_window_bytes));
+        passed_on.wrapping_add(whole).wrapping_sub(window.bytes)
+    }
 }
 
 /// The captures of a flow, and how they are to be compared.
@@ -71,8 +88,8 @@ impl FlowTimes {
         let done_ns = *self.ack_seen_ns.get(done)?;
         let before = self.ack_seen_ns.partition_point(|&seen_ns| seen_ns < arrived);
         let at_start = before.checked_sub(1).map_or(0, |place| self.ack_value[place].wrapping_sub(begin));
-        let unread = comparison.windows.map(|windows| Unread::of(&windows, if self.is_up { DOWN } else { UP }));
-        let mut unread = unread.as_ref().map(Unread::lookups);
+        let windows = comparison.windows.map(|packets| Windows::of(&packets, if self.is_up { DOWN } else { UP }));
+        let mut windows = windows.as_ref().map(Windows::lookups);
         let mut found = SenderLead {
             total_bytes: acknowledged.max(reached).wrapping_sub(begin),
             delivered_when_done_bytes: delivered_at(done_ns).wrapping_sub(begin),
@@ -88,12 +105,11 @@ impl FlowTimes {
             let delivered = delivered_at(seen_ns);
             let lead = value.wrapping_sub(delivered);
             most = most.max(Some(lead));
-            let Some(unread) = &mut unread else {
+            let Some(windows) = &mut windows else {
                 continue;
             };
-            let segments = delivered.wrapping_sub(begin).max(0) / comparison.buffers.segment_bytes.max(1);
-            let sending = comparison.buffers.bytes_per_segment.wrapping_mul(segments);
-            let capacity = comparison.buffers.fixed_bytes.wrapping_add(sending).wrapping_add(unread.at(seen_ns));
+            let delivered_bytes = delivered.wrapping_sub(begin).max(0);
+            let capacity = comparison.buffers.capacity_bytes(delivered_bytes, windows.at(seen_ns));
             let beyond = lead.wrapping_sub(capacity);
             if furthest.is_none_or(|(before, _): (i64, i64)| beyond > before) {
                 furthest = Some((beyond, capacity));
@@ -140,48 +156,55 @@ struct Delivery {
     reached: Vec<i64>,
 }
 
-/// Bytes that can wait unread behind the windows that one end advertises: by how much each is below the largest so far.
-struct Unread {
-    time_ns: Vec<i64>,
-    bytes: Vec<i64>,
+/// A window that was advertised, and the largest until then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Window {
+    bytes: i64,
+    largest_bytes: i64,
 }
 
-impl Unread {
+/// The windows that one end advertises.
+struct Windows {
+    time_ns: Vec<i64>,
+    advertised: Vec<Window>,
+}
+
+impl Windows {
     fn of(packets: &Packets<'_>, direction: u8) -> Self {
-        let mut unread = Unread { time_ns: Vec::new(), bytes: Vec::new() };
-        let mut largest = 0;
+        let mut windows = Windows { time_ns: Vec::new(), advertised: Vec::new() };
+        let mut largest_bytes = 0;
         let kinds = packets.direction.iter().zip(packets.flags);
-        for (((&way, &flags), &window), &time_ns) in kinds.zip(packets.window_bytes).zip(packets.time_ns) {
+        for (((&way, &flags), &bytes), &time_ns) in kinds.zip(packets.window_bytes).zip(packets.time_ns) {
             if way == direction && flags & flag::SYN == 0 {
-                let window = i64::from(window);
-                largest = largest.max(window);
-                unread.time_ns.push(time_ns);
-                unread.bytes.push(largest - window);
+                let bytes = i64::from(bytes);
+                largest_bytes = bytes.max(largest_bytes);
+                windows.time_ns.push(time_ns);
+                windows.advertised.push(Window { bytes, largest_bytes });
             }
         }
-        unread
+        windows
     }
 
-    fn lookups(&self) -> UnreadAt<'_> {
-        UnreadAt { unread: self, ascending: self.time_ns.is_sorted().then(|| Ascending::new(&self.time_ns)) }
+    fn lookups(&self) -> WindowsAt<'_> {
+        WindowsAt { windows: self, ascending: self.time_ns.is_sorted().then(|| Ascending::new(&self.time_ns)) }
     }
 }
 
-/// Looks up what waited unread at times that mostly ascend.
-struct UnreadAt<'a> {
-    unread: &'a Unread,
+/// Looks up windows at times that mostly ascend.
+struct WindowsAt<'a> {
+    windows: &'a Windows,
     /// None where a capture's times are out of order.
     ascending: Option<Ascending<'a, i64>>,
 }
 
-impl UnreadAt<'_> {
-    /// At the last window that was advertised by a time, or the first of all.
-    fn at(&mut self, time_ns: i64) -> i64 {
+impl WindowsAt<'_> {
+    /// The last window that was advertised by a time, or the first of all.
+    fn at(&mut self, time_ns: i64) -> Window {
         let known = match &mut self.ascending {
             Some(ascending) => ascending.up_to(time_ns),
-            None => self.unread.time_ns.partition_point(|&advertised_ns| advertised_ns <= time_ns),
+            None => self.windows.time_ns.partition_point(|&advertised_ns| advertised_ns <= time_ns),
         };
-        self.unread.bytes.get(known.saturating_sub(1)).copied().unwrap_or(0)
+        self.windows.advertised.get(known.saturating_sub(1)).copied().unwrap_or_default()
     }
 }
 
@@ -191,7 +214,13 @@ mod tests {
     use crate::clocks::lines::ClockLine;
 
     const LINE: ClockLine = ClockLine { start_ns: 0, reference_ns: 0, offset_ns: 500.0, drift: 0.0 };
-    const BUFFERS: RelayBuffers = RelayBuffers { fixed_bytes: 5, segment_bytes: 10, bytes_per_segment: 2 };
+    const BUFFERS: RelayBuffers = RelayBuffers {
+        fixed_bytes: 5,
+        segment_bytes: 10,
+        bytes_per_segment: 2,
+        first_window_bytes: 7,
+        window_per_read_byte: 4,
+    };
 
     /// Four segments up, each acknowledged at once, that arrive from `arrival_ns` on at half the rate.
     fn lead(arrival_ns: i64) -> Option<SenderLead> {
@@ -230,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_shows_what_waits_unread() {
+    fn a_window_is_looked_up_with_the_largest_until_then() {
         let packets = Packets {
             time_ns: &[0, 10, 20],
             direction: &[1, 1, 1],
@@ -238,11 +267,25 @@ mod tests {
             window_bytes: &[100, 150, 30],
             ..Packets::default()
         };
-        let unread = Unread::of(&packets, 1);
-        let mut lookups = unread.lookups();
-        assert_eq!([-5, 0, 19, 25].map(|time_ns| lookups.at(time_ns)), [0, 0, 0, 120]);
-        assert_eq!(Unread::of(&packets, 0).lookups().at(7), 0);
-        let out_of_order = Unread { time_ns: vec![10, 0, 20], ..unread };
-        assert_eq!([25, 5].map(|time_ns| out_of_order.lookups().at(time_ns)), [120, 0]);
+        let windows = Windows::of(&packets, 1);
+        let mut lookups = windows.lookups();
+        let found = [-5, 0, 19, 25].map(|time_ns| lookups.at(time_ns)).map(|each| (each.bytes, each.largest_bytes));
+        assert_eq!(found, [(100, 100), (100, 100), (150, 150), (30, 150)]);
+        assert_eq!(Windows::of(&packets, 0).lookups().at(7), Window::default());
+        let out_of_order = Windows { time_ns: vec![10, 0, 20], ..windows };
+        assert_eq!([25, 5].map(|time_ns| out_of_order.lookups().at(time_ns).bytes), [30, 150]);
+    }
+
+    #[test]
+    fn what_waits_unread_is_what_a_window_may_have_been() {
+        let capacity =
+            |delivered, bytes, largest_bytes| BUFFERS.capacity_bytes(delivered, Window { bytes, largest_bytes });
+        // Nothing was delivered: the window that was shown, and a first one, less the one that is shown now.
+        assert_eq!(capacity(0, 60, 60), 5 + 7);
+        assert_eq!(capacity(0, 20, 60), 5 + 7 + 40);
+        // Of 100 bytes delivered and 25 passed on a window may have become 500, but no more than twice the largest.
+        assert_eq!(capacity(100, 400, 400), 25 + 500 - 400);
+        assert_eq!(capacity(100, 200, 200), 25 + 2 * 200 - 200);
+        assert_eq!(capacity(100, 0, 900), 25 + 900 + 7);
     }
 }
