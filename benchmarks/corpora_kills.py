@@ -33,7 +33,7 @@ from pepscope import simulate
 from reference_sim.library import campaign_path
 from reference_sim.sweep import Campaign
 from tests.captures.containers import read_capture, write_pcap
-from tests.pepscope.clusters import Cluster
+from tests.pepscope.processes.clusters import Cluster
 
 _REAL = Path(__file__).parents[1] / "tests" / "corpus"
 _HOUR_NS = 3_600 * 10**9

@@ -16,7 +16,7 @@ def main() -> None:
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_closed_streams()
     try:
-        from pepscope.command_line.signals import end_in_order
+        from pepscope.processes.signals import end_in_order
 
         end_in_order()
         from pepscope.command_line.direct import run_directly

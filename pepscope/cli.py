@@ -10,8 +10,8 @@ import click
 
 import pepscope
 from pepscope.command_line.failures import INTERRUPTED, complain, exit_status, written_out
-from pepscope.command_line.garbage import freeze_imports
 from pepscope.plugins import find, names
+from pepscope.processes.garbage import freeze_imports
 
 COMMANDS = "pepscope.commands"
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pepscope
 from pepscope.errors import UsageError
 from pepscope.extras import needed
+from pepscope.processes.workers import over_workers
 from pepscope.whole_file import write_whole
-from pepscope.workers import over_workers
 from reference_sim.intervals import mean_interval
 from reference_sim.measures import measure
 from reference_sim.run import Run

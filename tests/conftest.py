@@ -39,7 +39,7 @@ LONGEST_FIRST = (
     "reference_sim/test_extending.py",
     "prober/check/test_paths.py",
     "prober/check/test_delays.py",
-    "pepscope/test_cluster.py",
+    "pepscope/processes/test_cluster.py",
     "detector/corpora/test_bad_input.py",
     "end_to_end/audits/test_providers.py",
     "prober/experiments/live_path/test_end_to_end.py",

@@ -35,8 +35,8 @@ def detect_archives(
 
     Raises UsageError, and what the plug-in raises.
     """
+    from pepscope.command_line.audit_output import audit_fails, write_audit
     from pepscope.command_line.progress import Progress
-    from pepscope.results.encoding.audit_output import audit_fails, write_audit
 
     if of_captures:
         raise UsageError(f"{of_captures[0]} must not be given with an archive, which records how it was measured")

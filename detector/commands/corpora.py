@@ -82,7 +82,7 @@ def audit_captures(
         raise UsageError("--pages is for the pages of a site: give --site, too.")
     if scheduler is None:
         from detector.corpora.imported import IMPORTED
-        from pepscope.workers import start_server
+        from pepscope.processes.workers import start_server
 
         start_server(IMPORTED)
     from detector.corpora.audit import audit_captures as run

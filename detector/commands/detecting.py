@@ -18,11 +18,11 @@ from detector.options import (
     refuse_for_one_vantage,
 )
 from pepscope.captures.warnings import temporary_files_note
-from pepscope.command_line.garbage import freeze_imports
 from pepscope.command_line.progress import Progress
 from pepscope.command_line.volume import announce, note, say
 from pepscope.errors import UsageError
 from pepscope.plugins import writer
+from pepscope.processes.garbage import freeze_imports
 from pepscope.terminal import is_coloured
 from pepscope.whole_file import STANDARD_OUTPUT
 
@@ -183,7 +183,7 @@ def _asked_packets(asked: Detection) -> AskedPackets:
 
 def _jobs(asked: Detection) -> int:
     if asked.jobs is None and len(asked.captures) == 2 and not asked.one_vantage:
-        from detector.verdict.parts import usable_processors
+        from pepscope.processes.parts import usable_processors
 
         return usable_processors()
     return asked.jobs or 1

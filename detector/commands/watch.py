@@ -20,8 +20,8 @@ from pepscope.command_line.options import (
     refuse_given,
 )
 from pepscope.command_line.reports import ReportingCommand, json_option
-from pepscope.command_line.signals import stopped_by_signals
 from pepscope.errors import UsageError
+from pepscope.processes.signals import stopped_by_signals
 from pepscope.settings.socket_address import parse_socket_address
 
 if TYPE_CHECKING:

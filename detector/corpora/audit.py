@@ -24,9 +24,9 @@ from detector.one_capture.networks import read_networks
 from detector.options import DECISION_PROBABILITY
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.extras import missing_package
+from pepscope.processes.workers import PATIENCE_S, ClusterLostError, over_workers
 from pepscope.results.verdicts import Verdict
 from pepscope.whole_file import write_whole
-from pepscope.workers import PATIENCE_S, ClusterLostError, over_workers
 
 Progress = Callable[[str, int, int], object]
 Workers = Callable[..., Generator[tuple[int, Any], None, None]]

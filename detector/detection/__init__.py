@@ -24,8 +24,8 @@ from pepscope.captures.at_once import open_captures
 from pepscope.captures.capture import Capture, KeptPayload
 from pepscope.captures.files.digest import FileDigest
 from pepscope.captures.opening.capture_files import CaptureFile, capture_name
-from pepscope.command_line.garbage import garbage_kept
 from pepscope.errors import UsageError
+from pepscope.processes.garbage import garbage_kept
 
 if TYPE_CHECKING:
     from detector.one_capture.networks import NetworkTable
@@ -198,9 +198,9 @@ def _import_judging(jobs: int, *, names_packets: bool) -> None:
         import detector.detection.two_captures
 
         if names_packets:
-            import detector.shown.telling_packets.while_judging
+            import detector.shown.telling_packets.while_judging  # noqa: F401
         if jobs > 1:
-            import detector.verdict.processes  # noqa: F401
+            import pepscope.processes.forked_parts  # noqa: F401
 
 
 def _opened(

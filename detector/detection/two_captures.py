@@ -21,12 +21,12 @@ from detector.shown.asked import Asked
 from detector.shown.provenance import capture_summary
 from detector.verdict.judging import judge_pairs, verdicts_on
 from detector.verdict.loading_order import LoadingOrder, loading_order
-from detector.verdict.parts import by_parts
 from detector.verdict.together import Loader, judge_together
 from pepscope.captures.capture import Capture
 from pepscope.captures.files.digest import FileDigest
 from pepscope.captures.provenance import Tool
 from pepscope.errors import CaptureError
+from pepscope.processes.parts import by_parts
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import DetectionResult, Verdict
 

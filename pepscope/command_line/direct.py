@@ -30,8 +30,8 @@ def run_directly(words: Sequence[str]) -> int | None:
     """Run the command and return its exit status; None, and nothing is done, where click has to read the words."""
     if not needs_no_parser(words):
         return None
-    from pepscope.command_line.garbage import freeze_imports
     from pepscope.plugins import find_own
+    from pepscope.processes.garbage import freeze_imports
 
     entry = find_own(GROUP, words[0])
     if entry is None:

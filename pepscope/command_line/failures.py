@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
-from pepscope.command_line.signals import EndedBySignal
 from pepscope.command_line.volume import say
 from pepscope.errors import PepscopeError
+from pepscope.processes.signals import EndedBySignal
 
 Result = TypeVar("Result")
 

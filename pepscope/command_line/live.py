@@ -10,8 +10,8 @@ import click
 
 from pepscope.command_line.options import Duration, SizeType
 from pepscope.command_line.reports import is_standard_input_meant
-from pepscope.command_line.signals import stopped_by_signals
 from pepscope.errors import UsageError
+from pepscope.processes.signals import stopped_by_signals
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 import click
 
-from pepscope.command_line.signals import EndedBySignal
 from pepscope.command_line.volume import announce
 from pepscope.errors import UsageError
+from pepscope.processes.signals import EndedBySignal
 from pepscope.whole_file import STANDARD_OUTPUT, is_stream, write_output
 
 Command = TypeVar("Command", bound=Callable[..., Any])

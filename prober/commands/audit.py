@@ -82,7 +82,7 @@ def audit(
     --every without --repeat goes on until it is interrupted. Exit status 1: a verdict of --fail-on, or tasks that
     failed; 2: nothing could be measured or read.
     """
-    from pepscope.results.encoding.audit_output import audit_fails, write_audit
+    from pepscope.command_line.audit_output import audit_fails, write_audit
 
     if not targets and server is None:
         raise UsageError("an audit must have a plan, archives, or --server HOST[:PORT], got none of them")
@@ -106,7 +106,7 @@ def audit(
         if fail_on is not None and audit_fails(result, fail_on):
             raise SystemExit(1)
         return
-    from pepscope.command_line.signals import ending_by_signal
+    from pepscope.processes.signals import ending_by_signal
     from pepscope.results.audits import AuditResult
     from prober.audit.history import in_order, with_warnings
     from prober.commands.options import load_plan, tell_cost

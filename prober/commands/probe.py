@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from pepscope.command_line.reports import Destination, ReportingCommand, json_option
-from pepscope.command_line.signals import ending_by_signal
 from pepscope.errors import UsageError
+from pepscope.processes.signals import ending_by_signal
 from pepscope.whole_file import write_output
 from prober.commands.anonymise import anonymise
 from prober.commands.options import (

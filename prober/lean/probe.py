@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from pepscope.command_line.signals import ending_by_signal
+from pepscope.processes.signals import ending_by_signal
 from prober.commands.default_plan import default_plan
 from prober.plan import Plan
 from prober.run.archive_uploads import archives_to_upload, outcomes_document, upload_after_run, upload_all

@@ -13,9 +13,9 @@ import click
 
 from pepscope.command_line.options import Number
 from pepscope.command_line.reports import ReportingCommand, json_option, report_option
-from pepscope.command_line.signals import ending_by_signal
 from pepscope.command_line.volume import announce
 from pepscope.errors import UsageError
+from pepscope.processes.signals import ending_by_signal
 
 if TYPE_CHECKING:
     from reference_sim.live_path import LiveEmulation, LiveRun, LiveSettings

@@ -55,7 +55,7 @@ def of_numpy() -> set[str]:
 def test_one_process_imports_nothing_that_others_or_plug_ins_need() -> None:
     modules, threads = modules_and_threads("--jobs", "1", "--json")
     assert "detector.verdict.judging" in modules
-    assert not modules & {"multiprocessing", "importlib.metadata", "numpy.ma", "detector.verdict.processes"}
+    assert not modules & {"multiprocessing", "importlib.metadata", "numpy.ma", "pepscope.processes.forked_parts"}
     assert threads == "1"
 
 
@@ -68,7 +68,7 @@ def test_reading_can_begin_before_what_judges_is_imported() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="one process judges where none can be forked")
 def test_several_processes_and_threads_are_had_for_the_asking() -> None:
     modules, threads = modules_and_threads("--jobs", "2", environment={"OPENBLAS_NUM_THREADS": "2"})
-    assert "detector.verdict.processes" in modules
+    assert "pepscope.processes.forked_parts" in modules
     assert threads == "2"
 
 

@@ -13,7 +13,7 @@ from pepscope.errors import ScenarioError, UsageError
 from reference_sim import campaign as campaigns
 from reference_sim.campaign import Job, run_campaign, run_job
 from reference_sim.sweep import Campaign
-from tests.pepscope.clusters import local_cluster
+from tests.pepscope.processes.clusters import local_cluster
 
 GRID = """
 scenarios = ["small.toml"]

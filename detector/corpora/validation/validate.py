@@ -17,7 +17,7 @@ from detector.corpora.validation.results import OWN_NAME, Validation
 from detector.corpora.validation.simulated_truth import CAMPAIGN, TRUTH, read_simulated
 from detector.options import DECISION_PROBABILITY
 from pepscope.errors import PepscopeError, UsageError
-from pepscope.workers import over_workers
+from pepscope.processes.workers import over_workers
 
 #: A difference that chance makes less often than this is none of chance.
 SIGNIFICANCE = 0.05

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 from detector.corpora.watch.reading import SliceReading, SliceWork, read_slice
-from pepscope.command_line.signals import ENDING_SIGNALS, signals_held, take_signals
-from pepscope.workers.errors import MOST_TRIES, WorkerDiedError
+from pepscope.processes.signals import ENDING_SIGNALS, signals_held, take_signals
+from pepscope.processes.workers.errors import MOST_TRIES, WorkerDiedError
 
 #: After so many slices, or packets in them, a new process takes over: what allocators keep goes with the old one.
 _MOST_SLICES = 50

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 
-from pepscope.command_line.signals import signals_held
+from pepscope.processes.forked import ForkedProcess, forked
+from pepscope.processes.signals import signals_held
 from pepscope.results.encoding.templates import Octets
-from pepscope.results.forked import ForkedProcess, forked
 
 
 def made_in_order(make: Callable[[int], Octets], count: int, jobs: int) -> Generator[Octets, None, None]:

@@ -31,7 +31,7 @@ from pepscope.results.verdicts import Verdict
 from tests.captures.containers import Frame, Interface, read_capture, write_pcap, write_pcapng
 from tests.detector.corpus import CORPUS
 from tests.detector.one_capture.real_networks import named
-from tests.pepscope.clusters import local_cluster
+from tests.pepscope.processes.clusters import local_cluster
 
 SPLIT, WHOLE = named("lte-relay.server").path, named("umts-nat.server").path
 PAIR = tuple(CORPUS / f"reg_bidir.{end}.pcap.gz" for end in ("srv", "mob"))

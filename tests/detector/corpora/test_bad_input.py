@@ -18,10 +18,10 @@ import pytest
 from detector.corpora.audit import audit_captures
 from detector.detection import detect
 from pepscope.errors import UsageError
-from pepscope.workers import ClusterLostError
+from pepscope.processes.workers import ClusterLostError
 from tests.detector.corpora.test_audit_captures import PAIR, SPLIT, WHOLE, errors, tables
 from tests.detector.corpus import CORPUS
-from tests.pepscope.clusters import cluster
+from tests.pepscope.processes.clusters import cluster
 
 ROOT = Path(__file__).parents[3]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from pepscope.errors import UsageError
-from pepscope.workers import WorkerDiedError, over_workers
-from tests.pepscope.clusters import local_cluster
+from pepscope.processes.workers import WorkerDiedError, over_workers
+from tests.pepscope.processes.clusters import local_cluster
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def squared(number: int) -> int:
@@ -50,8 +50,8 @@ def test_every_piece_of_work_comes_once_and_failures_are_outcomes() -> None:
 def test_the_server_of_processes_imports_before_there_is_work() -> None:
     program = (
         "import sys, time\n"
-        "from pepscope.workers import over_workers, start_server\n"
-        "from tests.pepscope.test_workers import is_imported\n"
+        "from pepscope.processes.workers import over_workers, start_server\n"
+        "from tests.pepscope.processes.test_workers import is_imported\n"
         "if __name__ == '__main__':\n"
         "    start_server(['wave'])\n"
         "    print(sorted(over_workers(is_imported, ['wave', 'aifc'], processes=1, scheduler=None)))\n"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pepscope.errors import UsageError
 from pepscope.extras import missing_package
-from pepscope.workers.errors import ClusterLostError, WorkerDiedError
+from pepscope.processes.workers.errors import ClusterLostError, WorkerDiedError
 
 if TYPE_CHECKING:
     import distributed

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pepscope.command_line.signals import ENDING_SIGNALS, signals_held, stopped_by_signals
+from pepscope.processes.signals import ENDING_SIGNALS, signals_held, stopped_by_signals
 
-ROOT = Path(__file__).parents[2]
-IN_ORDER = "import os, signal, sys, time\nfrom pepscope.command_line.signals import end_in_order\nend_in_order()\n"
+ROOT = Path(__file__).parents[3]
+IN_ORDER = "import os, signal, sys, time\nfrom pepscope.processes.signals import end_in_order\nend_in_order()\n"
 SENTENCES = {
     signal.SIGINT: "\npepscope: interrupted\n",
     signal.SIGTERM: "pepscope: ended by SIGTERM\n",
@@ -100,7 +100,7 @@ def test_what_the_caller_ignores_stays_ignored_and_forked_processes_end_at_once(
     program = (
         f"import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n{IN_ORDER}"
         "os.kill(os.getpid(), signal.SIGHUP)\n"
-        "from pepscope.command_line.signals import stopped_by_signals\n"
+        "from pepscope.processes.signals import stopped_by_signals\n"
         "with stopped_by_signals() as stopped:\n"
         "    os.kill(os.getpid(), signal.SIGHUP)\n"
         "    assert not stopped.is_set()\n"
@@ -139,8 +139,8 @@ def test_signals_wait_until_what_they_would_disturb_is_done() -> None:
 
 
 POOL = """
-from pepscope.workers import over_workers
-from tests.pepscope.test_signals import unfinished
+from pepscope.processes.workers import over_workers
+from tests.pepscope.processes.test_signals import unfinished
 
 def act():
     print("begins", flush=True)

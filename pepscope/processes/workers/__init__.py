@@ -6,9 +6,9 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from pepscope.workers.cluster import PATIENCE_S, over_cluster
-from pepscope.workers.errors import ClusterLostError, WorkerDiedError
-from pepscope.workers.processes import over_processes, start_server
+from pepscope.processes.workers.cluster import PATIENCE_S, over_cluster
+from pepscope.processes.workers.errors import ClusterLostError, WorkerDiedError
+from pepscope.processes.workers.process_pool import over_processes, start_server
 
 __all__ = ["PATIENCE_S", "ClusterLostError", "WorkerDiedError", "over_workers", "start_server"]
 

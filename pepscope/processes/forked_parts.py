@@ -1,4 +1,4 @@
-"""Processes that judge parts of the connections, forked so that they share this one's memory."""
+"""Processes that work on parts of a sequence, forked so that they share this one's memory."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from pepscope.command_line.signals import signals_held
 from pepscope.errors import PepscopeError
-from pepscope.results.forked import ForkedProcess, forked
+from pepscope.processes.forked import ForkedProcess, forked
+from pepscope.processes.signals import signals_held
 
 Made = TypeVar("Made")
 
@@ -104,4 +104,4 @@ def _received(processes: dict[int, ForkedProcess]) -> dict[int, Made]:
 
 def _ended(exit_code: int) -> str:
     how = f"signal {-exit_code}" if exit_code < 0 else f"exit status {exit_code}"
-    return f"a process that judges connections ended with {how}: give it more memory, or use one job"
+    return f"a process that shares the work ended with {how}: give it more memory, or use one job"

@@ -1,4 +1,4 @@
-"""Judge many connections by parts: in this process, or in several that share its memory."""
+"""Work on many places of a sequence by parts: in this process, or in several that share its memory."""
 
 from __future__ import annotations
 
@@ -54,6 +54,6 @@ def by_parts(
     jobs = min(jobs, len(tasks))
     if jobs < 2 or not hasattr(os, "fork"):
         return ((part, work(part)) for part in parts)
-    from detector.verdict.processes import from_processes
+    from pepscope.processes.forked_parts import from_processes
 
     return zip(parts, from_processes(work, parts, tasks, jobs), strict=True)

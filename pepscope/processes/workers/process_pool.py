@@ -1,4 +1,4 @@
-"""Work over processes of this machine."""
+"""Work over processes of this machine, any of which may be killed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from multiprocessing.connection import Connection
 from types import FrameType
 from typing import NoReturn, TypeVar
 
-from pepscope.command_line.signals import ENDING_SIGNALS, EndedBySignal, signals_held, take_signals
-from pepscope.workers.errors import MOST_TRIES, WorkerDiedError
+from pepscope.processes.signals import ENDING_SIGNALS, EndedBySignal, signals_held, take_signals
+from pepscope.processes.workers.errors import MOST_TRIES, WorkerDiedError
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pepscope.command_line.garbage import garbage_kept
+from pepscope.processes.garbage import garbage_kept
 
 
 @pytest.fixture(autouse=True)

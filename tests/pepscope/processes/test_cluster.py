@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from pepscope.errors import PepscopeError, UsageError
-from pepscope.workers import ClusterLostError, WorkerDiedError, over_workers
-from tests.pepscope.clusters import Cluster, cluster
+from pepscope.processes.workers import ClusterLostError, WorkerDiedError, over_workers
+from tests.pepscope.processes.clusters import Cluster, cluster
 
 #: A scheduler or a worker that starts on a busy machine is waited for so long.
 LONG_S = 120

@@ -11,11 +11,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from detector.detection import detect
-from detector.verdict.parts import by_parts
-from pepscope.errors import PepscopeError, UsageError
-from pepscope.results.verdicts import TemporaryBytes
-from tests.detector.corpus import CORPUS
+from pepscope.errors import PepscopeError
+from pepscope.processes.parts import by_parts
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 5])
@@ -135,7 +132,7 @@ def test_processes_that_are_killed_are_one_sentence_without_their_status_too() -
     def kill(_: Sequence[int]) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with pytest.raises(PepscopeError, match="a process that judges connections ended"):
+    with pytest.raises(PepscopeError, match="a process that shares the work ended"):
         without_statuses(lambda: list(by_parts(kill, range(100), 2)))
 
 
@@ -144,9 +141,9 @@ def test_a_signal_while_processes_start_leaves_none_behind(number: signal.Signal
     """The first process asks for it as it begins, while this one starts the others."""
     program = (
         "import os, sys, time\n"
-        "from detector.verdict.parts import by_parts\n"
+        "from pepscope.processes.parts import by_parts\n"
         "from pepscope.command_line.failures import exit_status\n"
-        "from pepscope.command_line.signals import end_in_order\n"
+        "from pepscope.processes.signals import end_in_order\n"
         "def work(part):\n"
         "    os.kill(os.getppid(), int(sys.argv[1]))\n"
         "    time.sleep(120)\n"
@@ -166,30 +163,3 @@ def test_who_stops_asking_leaves_no_process_behind() -> None:
     del parts
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
-
-
-def test_verdicts_do_not_depend_on_the_number_of_jobs() -> None:
-    ends = [str(CORPUS / f"prx_ngx_par6.{end}.pcap.gz") for end in ("srv", "mob")]
-    results = [detect(*ends, jobs=jobs) for jobs in (1, 2, 3)]
-    assert len(results[0].pairs) > 3
-    assert results[0].to_dict() == results[1].to_dict() == results[2].to_dict()
-
-
-@pytest.mark.parametrize("name", ["prx_ngx_par6", "reg_dl_par20", "reg_dl_nat"])
-def test_verdicts_do_not_depend_on_the_memory_that_the_packets_have(name: str) -> None:
-    ends = [str(CORPUS / f"{name}.{end}.pcap.gz") for end in ("srv", "mob")]
-    whole = detect(*ends)
-    assert whole.temporary_bytes == TemporaryBytes()
-    for jobs in (1, 2):
-        for memory_bytes in (1, 300_000):
-            parts = detect(*ends, jobs=jobs, memory_bytes=memory_bytes)
-            assert parts.to_dict()["pairs"] == whole.to_dict()["pairs"]
-            assert parts.to_dict()["groups"] == whole.to_dict()["groups"]
-            assert parts.temporary_bytes.written > 10_000
-            # Read at least when the capture was opened, and when it was judged.
-            assert parts.temporary_bytes.read > 1.5 * parts.temporary_bytes.written
-
-
-def test_no_jobs_at_all_are_refused() -> None:
-    with pytest.raises(UsageError, match="jobs must be at least 1, got 0"):
-        detect("a.pcap", jobs=0)

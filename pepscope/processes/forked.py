@@ -1,4 +1,4 @@
-"""Processes that are forked to work on results, so that they share this one's memory, and send what they make."""
+"""Processes that are forked, so that they share this one's memory, and send what they make."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NoReturn, TypeAlias
 
 from msgspec import Struct
 
-from pepscope.command_line.signals import ENDING_SIGNALS, take_signals
+from pepscope.processes.signals import ENDING_SIGNALS, take_signals
 
 #: What is done in a forked process, given what sends a message.
 Work: TypeAlias = Callable[[Callable[[bytes | memoryview], None]], object]
