@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from detector.detection import detect, detect_vantage
-from detector.shown.asked import AskedPackets
+from detector.presentation.asked import AskedPackets
 from pepscope.captures.connections import address_of
 from pepscope.captures.files.annotated import Comments, write_annotated
 from pepscope.captures.files.digest import file_state

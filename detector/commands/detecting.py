@@ -27,7 +27,7 @@ from pepscope.terminal import is_coloured
 from pepscope.whole_file import STANDARD_OUTPUT
 
 if TYPE_CHECKING:
-    from detector.shown.asked import AskedPackets
+    from detector.presentation.asked import AskedPackets
     from pepscope.results.attention import EndPoints
     from pepscope.results.verdicts import DetectionResult
 
@@ -175,7 +175,7 @@ def _judged(asked: Detection, progress: Progress) -> DetectionResult:
 
 
 def _asked_packets(asked: Detection) -> AskedPackets:
-    from detector.shown.asked import AskedPackets
+    from detector.presentation.asked import AskedPackets
 
     are_shown = any(asked.files.get(name) for name in _WITH_PACKETS)
     return AskedPackets(asked.packets if are_shown else 0, asked.packets_of)

@@ -19,7 +19,7 @@ from detector.options import (
     DetectOptions,
     refuse_for_one_vantage,
 )
-from detector.shown.asked import Asked, AskedPackets
+from detector.presentation.asked import Asked, AskedPackets
 from pepscope.captures.at_once import open_captures
 from pepscope.captures.capture import Capture, KeptPayload
 from pepscope.captures.files.digest import FileDigest
@@ -118,13 +118,13 @@ def detect(
     if second is None:
         with garbage_kept():
             from detector.detection.one_vantage import judge_one_vantage
-            from detector.shown.provenance import stated_tool
+            from detector.presentation.provenance import stated_tool
 
         tool = stated_tool(options, filter=filter, networks=networks)
         return judge_one_vantage(opened, options, table, tool, digested, asked)
     captures = opened(True, meanwhile=partial(_import_judging, jobs, names_packets=asked.packets.moments > 0))
     from detector.detection.two_captures import judge_two_captures
-    from detector.shown.provenance import stated_tool
+    from detector.presentation.provenance import stated_tool
 
     tool = stated_tool(options, filter=filter, networks=networks)
     return judge_two_captures(captures, options, tool, digested, asked, jobs, share_bytes, progress)
@@ -165,7 +165,7 @@ def detect_vantage(
     opened = partial(_opened, paths, filter, share_bytes, progress, at_once=False)
     with garbage_kept():
         from detector.detection.one_vantage import judge_one_vantage
-        from detector.shown.provenance import stated_tool
+        from detector.presentation.provenance import stated_tool
 
     tool = stated_tool(options, filter=filter, networks=networks, one_vantage=True)
     asked = Asked(series, connections, AskedPackets.of(packets))
@@ -198,7 +198,7 @@ def _import_judging(jobs: int, *, names_packets: bool) -> None:
         import detector.detection.two_captures
 
         if names_packets:
-            import detector.shown.telling_packets.while_judging  # noqa: F401
+            import detector.presentation.telling_packets.while_judging  # noqa: F401
         if jobs > 1:
             import pepscope.processes.forked_parts  # noqa: F401
 

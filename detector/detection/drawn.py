@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from detector.clocks.relating import relate
 from detector.pair import Pair
-from detector.shown.series import flow_series
+from detector.presentation.series import flow_series
 from pepscope.captures.packets import Direction
 from pepscope.results.attention import ATTENTION, EndPoints, places_between
 from pepscope.results.pair_table import PairTable

@@ -10,8 +10,8 @@ from detector.one_capture.detection import judge_vantage
 from detector.one_capture.further_methods import ConnectionsAlone, further_evidence, further_methods
 from detector.one_capture.networks import NetworkTable
 from detector.options import DetectOptions
-from detector.shown.asked import Asked
-from detector.shown.provenance import capture_summary
+from detector.presentation.asked import Asked
+from detector.presentation.provenance import capture_summary
 from pepscope.captures.capture import Capture, KeptPayload
 from pepscope.captures.files.digest import FileDigest
 from pepscope.captures.provenance import Tool
@@ -46,8 +46,8 @@ def judge_one_vantage(
 
         add_series(ConnectionsAlone(captures, options).pair, pairs, asked.connections)
     if asked.packets.moments:
-        from detector.shown.telling_packets.observing import OfOneVantage
-        from detector.shown.telling_packets.results import name_packets
+        from detector.presentation.telling_packets.observing import OfOneVantage
+        from detector.presentation.telling_packets.results import name_packets
 
         groups = name_packets(captures, pairs, groups, OfOneVantage(captures, options), asked.packets)
     summaries = tuple(capture_summary(*each) for each in zip(captures, digests, strict=True))

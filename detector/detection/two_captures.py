@@ -17,8 +17,8 @@ from detector.pair import Pair
 from detector.pairing.absence import Absence, nothing_in_common
 from detector.pairing.captures import PairedCaptures, pair_captures
 from detector.pairing.rivals import RivalJudge
-from detector.shown.asked import Asked
-from detector.shown.provenance import capture_summary
+from detector.presentation.asked import Asked
+from detector.presentation.provenance import capture_summary
 from detector.verdict.judging import judge_pairs, verdicts_on
 from detector.verdict.loading_order import LoadingOrder, loading_order
 from detector.verdict.together import Loader, judge_together
@@ -31,7 +31,7 @@ from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import DetectionResult, Verdict
 
 if TYPE_CHECKING:
-    from detector.shown.telling_packets.while_judging import NamedWhileJudging
+    from detector.presentation.telling_packets.while_judging import NamedWhileJudging
 
 #: Pairs whose packets are compared to find out whether two files are copies of one capture.
 _COPIES_LOOKED_AT = 3
@@ -68,8 +68,8 @@ def judge_two_captures(
 
         add_series(lambda number: paired.pair(paired.matches[number]), results, asked.connections)
     if asked.packets.moments:
-        from detector.shown.telling_packets.observing import OfTwoCaptures
-        from detector.shown.telling_packets.results import name_packets
+        from detector.presentation.telling_packets.observing import OfTwoCaptures
+        from detector.presentation.telling_packets.results import name_packets
 
         groups = name_packets(captures, results, groups, OfTwoCaptures(captures, paired), asked.packets)
     summaries = [capture_summary(*each) for each in zip(captures, digests, strict=True)]
@@ -96,7 +96,7 @@ def _naming(captures: Sequence[Capture], asked: Asked, count: int) -> NamedWhile
     """What names packets of so many connections while they are judged, where packets are asked for."""
     if not asked.packets.moments:
         return None
-    from detector.shown.telling_packets.while_judging import NamedWhileJudging
+    from detector.presentation.telling_packets.while_judging import NamedWhileJudging
 
     return NamedWhileJudging(captures, asked.packets, count)
 

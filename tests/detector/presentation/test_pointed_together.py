@@ -18,10 +18,10 @@ from detector.method import Context, Observation
 from detector.options import ClockMode
 from detector.pair import Vantage
 from detector.pairing.captures import pair_captures
-from detector.shown.telling_packets import acknowledgements, rows
-from detector.shown.telling_packets.observing import Observed
-from detector.shown.telling_packets.registry import POINTERS
-from detector.shown.telling_packets.telling import Scene, Telling, spread, strongest
+from detector.presentation.telling_packets import acknowledgements, rows
+from detector.presentation.telling_packets.observing import Observed
+from detector.presentation.telling_packets.registry import POINTERS
+from detector.presentation.telling_packets.telling import Scene, Telling, spread, strongest
 from pepscope import _core
 from pepscope.captures.capture import open_capture
 from pepscope.captures.packets import Direction, PacketColumns, TcpFlag

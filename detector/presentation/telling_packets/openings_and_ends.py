@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from detector.methods.teardown import find_abort
 from detector.pair import Vantage
-from detector.shown.telling_packets.rows import acknowledging_rows, first_flagged, flag_rows
-from detector.shown.telling_packets.telling import Scene, Telling, counted
+from detector.presentation.telling_packets.rows import acknowledging_rows, first_flagged, flag_rows
+from detector.presentation.telling_packets.telling import Scene, Telling, counted
 from pepscope import _core
 from pepscope._core import Packet
 from pepscope.captures.direction import DIRECTIONS

@@ -13,8 +13,8 @@ from detector.clocks.clock_relation import ClockRelation
 from detector.clocks.clouds import larger
 from detector.clocks.sender_axis import SenderAxis, raised_ns, sender_axis
 from detector.pair import Vantage
-from detector.shown.telling_packets.rows import acknowledging_rows, first_copies, row_of_byte
-from detector.shown.telling_packets.telling import Scene, Telling, counted, duration, strongest
+from detector.presentation.telling_packets.rows import acknowledging_rows, first_copies, row_of_byte
+from detector.presentation.telling_packets.telling import Scene, Telling, counted, duration, strongest
 from pepscope import _core
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.verdicts import FloatArray

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pepscope import _core
 from pepscope.captures.packets import Direction
 from tests.detector.methods.generated_segments import emitted_data, packets_of, seeds
-from tests.detector.shown import reference_telling
+from tests.detector.presentation import reference_telling
 
 scores = st.lists(
     st.one_of(st.sampled_from([0.0, -0.0, 1.0, math.nan, math.inf, -math.inf]), st.floats(-9, 9)), max_size=40

@@ -7,7 +7,7 @@ from detector.clocks.clock_relation import ClockRelation
 from detector.clocks.relating import relate
 from detector.options import ClockMode, DetectOptions
 from detector.pair import Pair, StreamAlignment, Vantage
-from detector.shown.series import flow_series
+from detector.presentation.series import flow_series
 from pepscope.captures.connections import Close, Connection, FlowSummary, MissingPackets
 from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Direction, PacketColumns, TcpFlag
 from pepscope.results.verdicts import FlowSeries

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from detector.pair import Pair, Vantage
-from detector.shown.telling_packets.rows import data_rows, pure_acknowledgements
-from detector.shown.telling_packets.telling import Scene, Telling, counted, spread
+from detector.presentation.telling_packets.rows import data_rows, pure_acknowledgements
+from detector.presentation.telling_packets.telling import Scene, Telling, counted, spread
 from pepscope import _core
 from pepscope._core import Packet
 from pepscope.captures.direction import DIRECTIONS

@@ -18,7 +18,7 @@ from detector.methods import (
 )
 from detector.methods.identity import findings as identity
 from detector.methods.identity.transport import TransportFinding
-from detector.shown.telling_packets import (
+from detector.presentation.telling_packets import (
     acknowledgements,
     datagrams,
     one_vantage,
@@ -27,7 +27,7 @@ from detector.shown.telling_packets import (
     streams,
     windows,
 )
-from detector.shown.telling_packets.telling import Pointer, one_by_one
+from detector.presentation.telling_packets.telling import Pointer, one_by_one
 from pepscope.results.transfer_findings import TransferFinding
 
 _Ack = ack_timing.AckTimingFinding

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from detector.method import Observation
 from detector.pair import Pair, StreamAlignment, Vantage
-from detector.shown.telling_packets import segments
-from detector.shown.telling_packets.observing import Observed
-from detector.shown.telling_packets.telling import Scene, Telling
+from detector.presentation.telling_packets import segments
+from detector.presentation.telling_packets.observing import Observed
+from detector.presentation.telling_packets.telling import Scene, Telling
 from pepscope.captures.packets import Direction, PacketColumns
 from pepscope.results.verdicts import Evidence, Outcome
 from tests.detector.generated_packets import packets_of, shapes
-from tests.detector.shown import reference_segments as reference
+from tests.detector.presentation import reference_segments as reference
 from tests.detector.vantage.test_compiled_common_packets import captured_elsewhere
 
 MOST = 5

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from detector.pair import Vantage
-from detector.shown.telling_packets.rows import flow_rows
-from detector.shown.telling_packets.telling import Scene, Telling, counted, strongest
+from detector.presentation.telling_packets.rows import flow_rows
+from detector.presentation.telling_packets.telling import Scene, Telling, counted, strongest
 from detector.streams.window_course import bulk_direction
 from pepscope.captures.packets import Direction, TcpFlag
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from detector.pair import Vantage
-from detector.shown.telling_packets.openings_and_ends import opened_by
-from detector.shown.telling_packets.rows import data_rows, flow_rows, row_of_byte
-from detector.shown.telling_packets.telling import Scene, Telling, counted
+from detector.presentation.telling_packets.openings_and_ends import opened_by
+from detector.presentation.telling_packets.rows import data_rows, flow_rows, row_of_byte
+from detector.presentation.telling_packets.telling import Scene, Telling, counted
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, PayloadSample
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from detector.clocks.relating import relate
 from detector.one_capture.further_methods import ConnectionsAlone
 from detector.options import DetectOptions
-from detector.shown.series import flow_series
+from detector.presentation.series import flow_series
 from pepscope.captures.capture import Capture
 from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import FlowSeries

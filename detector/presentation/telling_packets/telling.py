@@ -20,7 +20,7 @@ from pepscope.results.verdicts import Evidence, FloatArray
 if TYPE_CHECKING:
     from detector.clocks.clock_relation import ClockRelation
     from detector.pair import Pair, Vantage
-    from detector.shown.telling_packets.observing import Observed
+    from detector.presentation.telling_packets.observing import Observed
 
 
 class Telling(Struct, frozen=True):

@@ -7,7 +7,7 @@ from ipaddress import IPv6Address, ip_address
 
 import numpy as np
 
-from detector.shown.telling_packets.telling import duration
+from detector.presentation.telling_packets.telling import duration
 from pepscope.captures.capture import Capture
 from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.captures.references import ReferenceKind

@@ -1,4 +1,4 @@
-"""Rows of packets by what they carry, packet by packet: the reference of `detector.shown.telling_packets.rows`."""
+"""Rows of packets by what they carry, packet by packet: what `telling_packets.rows` must agree with."""
 
 from __future__ import annotations
 

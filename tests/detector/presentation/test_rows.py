@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detector.shown.telling_packets import rows, telling
+from detector.presentation.telling_packets import rows, telling
 from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Direction, PacketColumns, TcpFlag
 from tests.detector.methods.generated_segments import emitted_data, packets_of, seeds
-from tests.detector.shown import reference_rows
+from tests.detector.presentation import reference_rows
 
 
 def _packets(seed: int, count: int) -> PacketColumns:

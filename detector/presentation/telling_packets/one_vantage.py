@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from detector.pair import Vantage
-from detector.shown.telling_packets.acknowledgements import round_trips
-from detector.shown.telling_packets.openings_and_ends import opened_by
-from detector.shown.telling_packets.rows import flow_rows, row_of_byte
-from detector.shown.telling_packets.telling import Scene, Telling, duration, spread
+from detector.presentation.telling_packets.acknowledgements import round_trips
+from detector.presentation.telling_packets.openings_and_ends import opened_by
+from detector.presentation.telling_packets.rows import flow_rows, row_of_byte
+from detector.presentation.telling_packets.telling import Scene, Telling, duration, spread
 from detector.streams.window_course import bulk_direction
 from pepscope.captures.packets import Direction, PacketColumns
 

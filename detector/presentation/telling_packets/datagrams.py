@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from detector.shown.telling_packets.rows import row_of_byte
-from detector.shown.telling_packets.telling import Scene, Telling, counted, spread
+from detector.presentation.telling_packets.rows import row_of_byte
+from detector.presentation.telling_packets.telling import Scene, Telling, counted, spread
 from pepscope.captures.files.named_packets import EvidencePacket
 
 

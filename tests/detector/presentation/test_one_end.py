@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pepscope
-from detector.shown.one_end import connection_series
+from detector.presentation.one_end import connection_series
 from pepscope.captures.packets import Direction
 from tests.oracles.tshark import tshark_fields
 

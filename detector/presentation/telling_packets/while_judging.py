@@ -9,12 +9,12 @@ import numpy as np
 
 from detector.clocks.clock_relation import ClockRelation
 from detector.method import Observation
-from detector.shown.asked import AskedPackets
-from detector.shown.first_asked import FirstAsked
-from detector.shown.telling_packets.naming import Asked, PacketNames, was_judged_as_seen
-from detector.shown.telling_packets.observing import Observed
-from detector.shown.telling_packets.results import BY_EXCHANGES, can_be_named
-from detector.shown.telling_packets.telling import READ_FIGURES
+from detector.presentation.asked import AskedPackets
+from detector.presentation.first_asked import FirstAsked
+from detector.presentation.telling_packets.naming import Asked, PacketNames, was_judged_as_seen
+from detector.presentation.telling_packets.observing import Observed
+from detector.presentation.telling_packets.results import BY_EXCHANGES, can_be_named
+from detector.presentation.telling_packets.telling import READ_FIGURES
 from detector.verdict.together import LoadedTogether
 from pepscope.captures.capture import Capture
 from pepscope.captures.packets import Int64Array

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from detector.pair import Vantage
-from detector.shown.telling_packets.observing import Observed
-from detector.shown.telling_packets.telling import Pointer, Scene, Shown, Telling
+from detector.presentation.telling_packets.observing import Observed
+from detector.presentation.telling_packets.telling import Pointer, Scene, Shown, Telling
 from pepscope.captures.capture import NO_FRAME, Capture
 from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.results.evidence.named import PairPackets
@@ -86,7 +86,7 @@ class PacketNames:
 
         Empty for findings that say what is missing, and for those of methods of other distributions.
         """
-        from detector.shown.telling_packets.registry import POINTERS
+        from detector.presentation.telling_packets.registry import POINTERS
 
         pointed: list[list[Shown]] = [[()] * len(each.evidence) for each in asked]
         alike: dict[tuple[str, str], list[tuple[int, int, Scene]]] = defaultdict(list)

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detector.shown.first_asked import FirstAsked
+from detector.presentation.first_asked import FirstAsked
 from pepscope.results.attention import ATTENTION
 
 _LAST = max(ATTENTION.values())

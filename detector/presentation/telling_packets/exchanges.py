@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from detector.shown.telling_packets.telling import duration, spread
+from detector.presentation.telling_packets.telling import duration, spread
 from pepscope.captures.capture import NO_FRAME, Capture
 from pepscope.captures.exchanges import EXCHANGE_KINDS, Exchanges
 from pepscope.captures.files.named_packets import EvidencePacket

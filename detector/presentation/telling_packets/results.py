@@ -9,16 +9,16 @@ from itertools import chain, islice, repeat
 
 import numpy as np
 
-from detector.shown.asked import AskedPackets
-from detector.shown.telling_packets.exchanges import (
+from detector.presentation.asked import AskedPackets
+from detector.presentation.telling_packets.exchanges import (
     exchanges_by_connection,
     fastest_exchanges,
     fastest_handshakes,
 )
-from detector.shown.telling_packets.naming import Asked, PacketNames, was_judged_as_seen
-from detector.shown.telling_packets.observing import Connections, Observed
-from detector.shown.telling_packets.references import fastest_references
-from detector.shown.telling_packets.telling import READ_FIGURES
+from detector.presentation.telling_packets.naming import Asked, PacketNames, was_judged_as_seen
+from detector.presentation.telling_packets.observing import Connections, Observed
+from detector.presentation.telling_packets.references import fastest_references
+from detector.presentation.telling_packets.telling import READ_FIGURES
 from pepscope.captures.capture import Capture
 from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.results.attention import ATTENTION

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from detector.pair import Vantage
-from detector.shown.telling_packets.rows import data_rows
-from detector.shown.telling_packets.telling import spread
+from detector.presentation.telling_packets.rows import data_rows
+from detector.presentation.telling_packets.telling import spread
 from pepscope.captures.packets import Direction, Mark, PacketColumns
 
 COMPARED = 256

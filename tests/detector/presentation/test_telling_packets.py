@@ -11,10 +11,10 @@ import pytest
 
 import pepscope
 from detector.methods import METHODS
-from detector.shown.asked import AskedPackets
-from detector.shown.telling_packets.observing import Observed, OfTwoCaptures
-from detector.shown.telling_packets.registry import POINTERS, WITHOUT_PACKETS
-from detector.shown.telling_packets.while_judging import NamedWhileJudging
+from detector.presentation.asked import AskedPackets
+from detector.presentation.telling_packets.observing import Observed, OfTwoCaptures
+from detector.presentation.telling_packets.registry import POINTERS, WITHOUT_PACKETS
+from detector.presentation.telling_packets.while_judging import NamedWhileJudging
 from pepscope.captures.capture import open_capture
 from pepscope.captures.files.named_packets import EvidencePacket, locator
 from pepscope.errors import UsageError

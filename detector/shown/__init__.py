@@ -1,1 +1,0 @@
-"""What is shown beside a verdict: the packets behind findings, series for figures, how the result was made."""
