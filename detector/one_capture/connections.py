@@ -200,7 +200,7 @@ class _OnSide(Struct, frozen=True):
 
 
 def _on_side(side: JudgedSide) -> _OnSide:
-    places = side.judgement.places
+    places = side.posteriors.places
     explanation, alone = side.connections.explanations, side.alone.explanations
     of_group = _CODES[side.groups.explanations][places.member_group[places.member]]
     too_short = (_CODES[alone] == _REGULAR) & (of_group == _SPLIT)

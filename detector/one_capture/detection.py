@@ -13,7 +13,7 @@ from detector.one_capture.judging import JudgedSide, group_results, judged_conne
 from detector.one_capture.networks import NetworkTable
 from detector.one_capture.reasons.sentences import group_verdict_remark
 from detector.one_capture.reasons.shown_signs import with_shown_signs
-from detector.one_capture.side_judgement import SideJudgement, judge_side
+from detector.one_capture.side_posteriors import SidePosteriors, weigh_side
 from detector.one_capture.sides import judged_sides
 from pepscope.captures.capture import Capture
 from pepscope.results.pair_table import PairTable
@@ -47,12 +47,12 @@ def judge_vantage(
     groups = [
         result
         for side in sides
-        for result in with_shown_signs(_group_results(side), vantage, side.judgement, side.groups.explanations)
+        for result in with_shown_signs(_group_results(side), vantage, side.posteriors, side.groups.explanations)
     ]
     if series:
         from detector.one_capture.group_series import with_series
 
-        groups = with_series(groups, vantage, [side.judgement for side in sides])
+        groups = with_series(groups, vantage, [side.posteriors for side in sides])
     for group in groups:
         if group.verdict is Verdict.INCONCLUSIVE or len(group.pairs) < 2:
             continue
@@ -79,24 +79,24 @@ def _judged_sides(
 ) -> list[JudgedSide]:
     table = NetworkTable() if networks is None else networks
     return [
-        _judged(judge_side(vantage, side, table), least_probability)
+        _judged(weigh_side(vantage, side, table), least_probability)
         for side in judged_sides(vantage.columns, taken_at)
     ]  # fmt: skip
 
 
-def _judged(judgement: SideJudgement, least_probability: float) -> JudgedSide:
-    members = pools.of_members(judgement)
+def _judged(posteriors: SidePosteriors, least_probability: float) -> JudgedSide:
+    members = pools.of_members(posteriors)
     return JudgedSide(
-        judgement,
+        posteriors,
         members,
-        judged_groups(judgement, members, least_probability),
-        *judged_connections(judgement, members, least_probability),
+        judged_groups(posteriors, members, least_probability),
+        *judged_connections(posteriors, members, least_probability),
     )
 
 
 def _group_results(side: JudgedSide) -> list[GroupResult]:
-    places = side.judgement.places
+    places = side.posteriors.places
     group = places.member_group[places.member]
     order = np.argsort(group, kind="stable")
     numbers = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
-    return group_results(side.judgement, side.members, side.groups, [part.tolist() for part in numbers])
+    return group_results(side.posteriors, side.members, side.groups, [part.tolist() for part in numbers])

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from detector.one_capture.columns import VantageColumns
-from detector.one_capture.side_judgement import SideJudgement
+from detector.one_capture.side_posteriors import SidePosteriors
 from pepscope.captures.exchanges import EXCHANGE_KINDS
 from pepscope.captures.packets import Direction
 from pepscope.captures.references import ReferenceKind
@@ -32,7 +32,7 @@ _Bools = npt.NDArray[np.bool_]
 
 
 def with_series(
-    groups: Sequence[GroupResult], vantage: VantageColumns, sides: Sequence[SideJudgement]
+    groups: Sequence[GroupResult], vantage: VantageColumns, sides: Sequence[SidePosteriors]
 ) -> list[GroupResult]:
     """The groups, side by side as they were judged, with the series of those that deserve attention."""
     found = list(groups)
@@ -51,7 +51,7 @@ def with_series(
 class _Shown(Struct, frozen=True):
     """Exchanges, handshakes and references of a side, with the member that each belongs to."""
 
-    side: SideJudgement
+    side: SidePosteriors
     exchange_s: FloatArray
     exchange_kind: IntArray
     handshake_member: IntArray
@@ -61,7 +61,7 @@ class _Shown(Struct, frozen=True):
     reference_s: FloatArray
 
     @classmethod
-    def of(cls, vantage: VantageColumns, side: SideJudgement) -> _Shown:
+    def of(cls, vantage: VantageColumns, side: SidePosteriors) -> _Shown:
         """Those of a judged side."""
         exchanges, timing = vantage.exchanges, side.timing
         asked = (Direction.UP if side.side is GroupSide.CLIENT else Direction.DOWN).value

@@ -23,7 +23,7 @@ from detector.one_capture.members import Ints
 from detector.one_capture.pools import Pools
 from detector.one_capture.reasons.evidence import OWN_ENDS_NATS, group_evidence
 from detector.one_capture.reasons.sentences import PoolFigures, reason
-from detector.one_capture.side_judgement import SideJudgement
+from detector.one_capture.side_posteriors import SidePosteriors
 from pepscope.results.hypotheses import PRIOR, Hypothesis
 from pepscope.results.pairs.columns import JUDGED
 from pepscope.results.verdicts import GroupResult, GroupSide, HostResult, Mechanism, SplitPlace, Verdict
@@ -95,7 +95,7 @@ class JudgedPools(Struct, frozen=True, dict=True):
 class JudgedSide(Struct, frozen=True):
     """One judged side with its pools."""
 
-    judgement: SideJudgement
+    posteriors: SidePosteriors
     members: Pools
     groups: JudgedPools
     connections: JudgedPools  # given the others of their groups
@@ -104,10 +104,10 @@ class JudgedSide(Struct, frozen=True):
     @property
     def side(self) -> GroupSide:
         """Which one."""
-        return self.judgement.side
+        return self.posteriors.side
 
 
-def judged_groups(judged: SideJudgement, members: Pools, least_probability: float) -> JudgedPools:
+def judged_groups(judged: SidePosteriors, members: Pools, least_probability: float) -> JudgedPools:
     """The groups of a side with what explains each."""
     found = pools.of_groups(judged, members)
     in_time = _in_time(found.fast_excess_s, judged.variation_s) | (judged.near_nats < OWN_ENDS_NATS)
@@ -121,7 +121,7 @@ def judged_groups(judged: SideJudgement, members: Pools, least_probability: floa
 
 
 def judged_connections(
-    judged: SideJudgement, members: Pools, least_probability: float
+    judged: SidePosteriors, members: Pools, least_probability: float
 ) -> tuple[JudgedPools, JudgedPools]:
     """The connections of a side with what explains each: given the others of their groups, and each by itself."""
     found, group = pools.of_connections(judged, members), judged.places.member_group[judged.places.member]
@@ -150,7 +150,7 @@ def _other_connections(exchanges: Ints, group: Ints) -> Ints:
     return np.where(answered, np.bincount(group, weights=answered).astype(np.int64)[group] - 1, 0)
 
 
-def _given_others(judged: SideJudgement, follows: npt.NDArray[np.bool_]) -> Posterior:
+def _given_others(judged: SidePosteriors, follows: npt.NDArray[np.bool_]) -> Posterior:
     """The posterior of each connection, given the others of its group where it follows them."""
     where, kind, kinds = judged.places, judged.connection_kind, len(judged.alone.split)
     of_web = speaks_web(judged.timing.kind, judged.timing.connection, len(where.member))
@@ -161,7 +161,7 @@ def _given_others(judged: SideJudgement, follows: npt.NDArray[np.bool_]) -> Post
     return _by_connection(given, judged)
 
 
-def _by_connection(kinds: Posterior, judged: SideJudgement) -> Posterior:
+def _by_connection(kinds: Posterior, judged: SidePosteriors) -> Posterior:
     """The posterior of each connection by its kind, without its legs."""
     columns = {name: getattr(kinds, name) for name in Posterior.__struct_fields__}
     nothing = columns.pop("leg_nats")[:0]
@@ -174,7 +174,7 @@ def _in_time(fast_excess_s: Floats, variation_s: Floats) -> npt.NDArray[np.bool_
 
 
 def group_results(
-    judged: SideJudgement, members: Pools, groups: JudgedPools, places: Sequence[Sequence[int]]
+    judged: SidePosteriors, members: Pools, groups: JudgedPools, places: Sequence[Sequence[int]]
 ) -> list[GroupResult]:
     """A result a group; `places` are those of its connections in the table of results."""
     hosts = np.split(np.arange(len(members.near_s)), np.flatnonzero(np.diff(judged.places.member_group)) + 1)
@@ -185,7 +185,7 @@ def group_results(
 
 
 def _group_result(
-    judged: SideJudgement, members: Pools, groups: JudgedPools, number: int, hosts: np.ndarray, pairs: Sequence[int]
+    judged: SidePosteriors, members: Pools, groups: JudgedPools, number: int, hosts: np.ndarray, pairs: Sequence[int]
 ) -> GroupResult:
     explanation = groups.explanation(number)
     figures = groups.figures(number, len(hosts))
@@ -214,7 +214,7 @@ def _group_result(
     )  # fmt: skip
 
 
-def _servers(judged: SideJudgement, hosts: np.ndarray, pairs: Sequence[int]) -> tuple[str, ...]:
+def _servers(judged: SidePosteriors, hosts: np.ndarray, pairs: Sequence[int]) -> tuple[str, ...]:
     """The servers' addresses of a group."""
     if judged.side is GroupSide.CLIENT:
         return tuple(sorted({str(judged.places.member_address[host]) for host in hosts}))
@@ -222,7 +222,7 @@ def _servers(judged: SideJudgement, hosts: np.ndarray, pairs: Sequence[int]) -> 
 
 
 def host_result(
-    judged: SideJudgement, members: Pools, groups: JudgedPools, group: int, host: int, address: str
+    judged: SidePosteriors, members: Pools, groups: JudgedPools, group: int, host: int, address: str
 ) -> HostResult:
     """What a group's posterior says of one of its far hosts."""
     posterior = judged.groups

@@ -9,7 +9,7 @@ from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
 from detector.one_capture.likelihoods.legs import common_leg_nats, leg_estimates
 from detector.one_capture.likelihoods.timing_tables import CLASSES, OPENING, Floats
 from detector.one_capture.members import Ints, quantiles
-from detector.one_capture.side_judgement import SideJudgement
+from detector.one_capture.side_posteriors import SidePosteriors
 from pepscope.results.verdicts import GroupSide
 
 #: Answers that take longer beyond the transport (s) are people's doing as often as not.
@@ -43,7 +43,7 @@ class Pools(Struct, frozen=True):
     leg_high_s: Floats
 
 
-def of_members(judged: SideJudgement) -> Pools:
+def of_members(judged: SidePosteriors) -> Pools:
     """A pool a member."""
     places, timing = judged.places, judged.timing
     count = len(places.member_group)
@@ -56,7 +56,7 @@ def of_members(judged: SideJudgement) -> Pools:
     )  # fmt: skip
 
 
-def of_groups(judged: SideJudgement, members: Pools) -> Pools:
+def of_groups(judged: SidePosteriors, members: Pools) -> Pools:
     """A pool a group. At the server's side its leg is one that all clients have, at the client's the middle one of its
     servers' legs."""
     places, timing = judged.places, judged.timing
@@ -88,7 +88,7 @@ def of_groups(judged: SideJudgement, members: Pools) -> Pools:
     )  # fmt: skip
 
 
-def of_connections(judged: SideJudgement, members: Pools) -> Pools:
+def of_connections(judged: SidePosteriors, members: Pools) -> Pools:
     """A pool a connection; round trips are its far host's."""
     timing, member = judged.timing, judged.places.member
     count = len(member)
@@ -101,7 +101,7 @@ def of_connections(judged: SideJudgement, members: Pools) -> Pools:
     )  # fmt: skip
 
 
-def _fast_s(judged: SideJudgement, pool: Ints, count: int) -> Floats:
+def _fast_s(judged: SidePosteriors, pool: Ints, count: int) -> Floats:
     """Of the answers that no person seems to have given, or else of all."""
     excess_s = judged.timing.excess_s
     automatic_s = quantiles(np.where(excess_s < PEOPLE_S, excess_s, np.nan), pool, count, _FAST)

@@ -40,7 +40,7 @@ from pepscope.results.evidence.growing import Coded
 from pepscope.results.verdicts import Evidence, GroupSide
 
 if TYPE_CHECKING:
-    from detector.one_capture.side_judgement import SideJudgement
+    from detector.one_capture.side_posteriors import SidePosteriors
 
 #: Nats that a finding of strength 1 is worth.
 _CERTAIN_NATS = 8.0
@@ -140,7 +140,7 @@ def _strength(split: Floats) -> Floats:
 
 
 def group_evidence(
-    judged: SideJudgement, number: int, figures: PoolFigures, explanation: Explanation
+    judged: SidePosteriors, number: int, figures: PoolFigures, explanation: Explanation
 ) -> tuple[Evidence, ...]:
     """All that a group shows, exchanges first."""
     found = [exchange_evidence(figures, explanation)]

@@ -20,7 +20,7 @@ from detector.one_capture.reasons.sentences import counted, duration
 from detector.one_capture.senders.clocks import MemberClocks, chance, member_clocks, shared_clocks
 from detector.one_capture.senders.handshake_clocks import lagging_share
 from detector.one_capture.senders.load import MemberLoad, member_load
-from detector.one_capture.side_judgement import SideJudgement
+from detector.one_capture.side_posteriors import SidePosteriors
 from detector.options import PREFIX_IPV4, PREFIX_IPV6
 from pepscope.captures.direction import Direction
 from pepscope.captures.senders import LoadResponses
@@ -69,7 +69,7 @@ _END_TO_END_MAY_SHUT = (
 
 
 def with_shown_signs(
-    groups: Sequence[GroupResult], vantage: VantageColumns, judged: SideJudgement, explanations: Ints
+    groups: Sequence[GroupResult], vantage: VantageColumns, judged: SidePosteriors, explanations: Ints
 ) -> list[GroupResult]:
     """The groups of a side, which `explanations` explain, with what their clocks and long transfers show."""
     shown: dict[int, list[Evidence]] = {}
@@ -81,7 +81,7 @@ def with_shown_signs(
     ]
 
 
-def _one_clock(vantage: VantageColumns, judged: SideJudgement, explanations: Ints) -> Iterable[tuple[int, Evidence]]:
+def _one_clock(vantage: VantageColumns, judged: SidePosteriors, explanations: Ints) -> Iterable[tuple[int, Evidence]]:
     """Groups of servers that share one clock, without those whose handshakes something answers for others: a SYN proxy
     shows its own clock, too."""
     places, timing = judged.places, judged.timing
@@ -133,7 +133,7 @@ def _clock_evidence(addresses: Sequence[str], sharing: Ints, clocks: MemberClock
     )  # fmt: skip
 
 
-def _load(vantage: VantageColumns, judged: SideJudgement) -> Iterable[tuple[int, Evidence]]:
+def _load(vantage: VantageColumns, judged: SidePosteriors) -> Iterable[tuple[int, Evidence]]:
     """Groups whose long transfers towards the far host queue on the path, or shut a window."""
     places = judged.places
     near = Direction.UP if judged.side is GroupSide.CLIENT else Direction.DOWN

@@ -13,7 +13,7 @@ from detector.one_capture import pools
 from detector.one_capture.columns import VantageColumns
 from detector.one_capture.judging import group_results, judged_groups
 from detector.one_capture.networks import NetworkTable
-from detector.one_capture.side_judgement import SideJudgement, judge_side
+from detector.one_capture.side_posteriors import SidePosteriors, weigh_side
 from detector.options import DECISION_PROBABILITY
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.captures.packets import Direction
@@ -86,10 +86,10 @@ def nothing() -> References:
     return references(["192.0.2.1"], [1.0]).of(np.zeros(1, np.bool_))
 
 
-def judged(talks: Sequence[Talk], *, at_client: bool, pings: Sequence[tuple[str, float]] = ()) -> SideJudgement:
+def judged(talks: Sequence[Talk], *, at_client: bool, pings: Sequence[tuple[str, float]] = ()) -> SidePosteriors:
     """How these connections are judged at one side."""
     side = GroupSide.CLIENT if at_client else GroupSide.SERVER
-    return judge_side(vantage(talks, at_client=at_client, pings=pings), side, NetworkTable())
+    return weigh_side(vantage(talks, at_client=at_client, pings=pings), side, NetworkTable())
 
 
 def results(talks: Sequence[Talk], *, at_client: bool, pings: Sequence[tuple[str, float]] = ()) -> list[GroupResult]:

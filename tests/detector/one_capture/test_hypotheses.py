@@ -25,7 +25,7 @@ from detector.one_capture.likelihoods.priors import PRIORS, Priors
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, excess_bin, timing_tables
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
-from detector.one_capture.side_judgement import SideJudgement
+from detector.one_capture.side_posteriors import SidePosteriors
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.results.verdicts import GroupSide
 from tests.detector.one_capture.likelihoods.test_exchange_timing import judged as timed
@@ -57,7 +57,7 @@ def total(found: Posterior) -> np.ndarray:
     return summed
 
 
-def of_connections(found: SideJudgement, name: str) -> np.ndarray:
+def of_connections(found: SidePosteriors, name: str) -> np.ndarray:
     posteriors: np.ndarray = getattr(found.alone, name)[found.connection_kind]
     return posteriors
 

@@ -14,7 +14,7 @@ from detector.one_capture.likelihoods.timing_tables import (
     SHIFT_EDGES_S,
     timing_tables,
 )
-from detector.one_capture.side_judgement import SideJudgement
+from detector.one_capture.side_posteriors import SidePosteriors
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.results.verdicts import GroupSide
 from tests.detector.one_capture.made_vantages import Talk, judged
@@ -69,7 +69,7 @@ def test_no_leg_is_longer_than_the_delays_of_what_waits_behind_it() -> None:
         assert share == pytest.approx(LATE_SHARES[place] / left if leg_s <= LATE_LEAST_S[place] else 0.0)
 
 
-def _paced(excess_ms: tuple[float, ...] | list[float], kind: ExchangeKind, close_ms: object) -> SideJudgement:
+def _paced(excess_ms: tuple[float, ...] | list[float], kind: ExchangeKind, close_ms: object) -> SidePosteriors:
     """A client that answers once in each connection, so late, and closes it so late if that is given."""
     closes = [None] * len(excess_ms) if close_ms is None else list(close_ms)  # type: ignore[call-overload]
     return judged(

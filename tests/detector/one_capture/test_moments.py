@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from detector.one_capture.hypotheses.moments import AnswerPairs, answer_pairs, moment_nats
 from detector.one_capture.members import Ints
-from detector.one_capture.side_judgement import SideJudgement
+from detector.one_capture.side_posteriors import SidePosteriors
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.captures.packets import Direction
 from tests.detector.one_capture.made_exchanges import Asked
@@ -48,11 +48,11 @@ def _talks(late_ms: Moments, *, moments_ms: Sequence[float] = MOMENTS_MS, host: 
     ]  # fmt: skip
 
 
-def _judged(talks: Sequence[Talk]) -> SideJudgement:
+def _judged(talks: Sequence[Talk]) -> SidePosteriors:
     return judged(talks, at_client=False)
 
 
-def _pairs(talks: Sequence[Talk]) -> tuple[AnswerPairs, SideJudgement]:
+def _pairs(talks: Sequence[Talk]) -> tuple[AnswerPairs, SidePosteriors]:
     found = _judged(talks)
     asked_ns = vantage(talks, at_client=False).exchanges.question_ns[found.timing.row]
     return answer_pairs(found.timing, asked_ns), found

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from detector.one_capture import side_judgement
+from detector.one_capture import side_posteriors
 from detector.one_capture.classes import LEAST_SPLIT
 from detector.one_capture.likelihoods.priors import PRIORS
-from detector.one_capture.side_judgement import SideJudgement
+from detector.one_capture.side_posteriors import SidePosteriors
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.results.verdicts import GroupSide
 from tests.detector.one_capture.made_vantages import Talk, judged
@@ -46,7 +46,7 @@ def _talks(late_ms: Late, *, hosts: Sequence[str] = HOSTS) -> list[Talk]:
     ]
 
 
-def _judged(talks: Sequence[Talk]) -> SideJudgement:
+def _judged(talks: Sequence[Talk]) -> SidePosteriors:
     return judged(talks, at_client=False)
 
 
@@ -56,7 +56,7 @@ def test_closes_as_late_as_answers_accuse_no_clients_that_are_each_late_by_their
     found = _judged(_talks(_by_device)).groups
     assert found.split[0] < LEAST_SPLIT
     priors = PRIORS | {GroupSide.SERVER: replace(PRIORS[GroupSide.SERVER], devices=0.0)}
-    monkeypatch.setattr(side_judgement, "PRIORS", priors)
+    monkeypatch.setattr(side_posteriors, "PRIORS", priors)
     without = _judged(_talks(_by_device)).groups
     assert without.split[0] > 0.999
     assert found.late[0] > 1e3 * without.late[0]
@@ -72,7 +72,7 @@ def test_what_one_client_does_is_no_habit_of_devices(monkeypatch: pytest.MonkeyP
     talks = [talk for talk in _talks(_by_device) if talk.host == HOSTS[0]]
     found = _judged(talks).groups
     priors = PRIORS | {GroupSide.SERVER: replace(PRIORS[GroupSide.SERVER], devices=0.5)}
-    monkeypatch.setattr(side_judgement, "PRIORS", priors)
+    monkeypatch.setattr(side_posteriors, "PRIORS", priors)
     assert _judged(talks).groups.split == pytest.approx(found.split, abs=1e-9)
 
 

@@ -18,7 +18,7 @@ from detector.one_capture.networks import NetworkTable
 from detector.one_capture.reasons.evidence import group_evidence
 from detector.one_capture.reasons.findings import ClientStackFinding
 from detector.one_capture.senders.stacks import known_stacks
-from detector.one_capture.side_judgement import judge_side
+from detector.one_capture.side_posteriors import weigh_side
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import GroupSide
@@ -89,7 +89,7 @@ def test_clients_own_stacks_are_evidence_of_their_network() -> None:
             2, Direction.UP.value, option_kinds=kinds, syn_hop_limit=[60, 60], hop_limit=[60, 60], syn_window=[1, 1]
         )
         columns = {**made.columns, "up_options_captured": np.ones(2, np.bool_)}
-        found = judge_side(replace(made, senders=sent, columns=columns), GroupSide.SERVER, NetworkTable())
+        found = weigh_side(replace(made, senders=sent, columns=columns), GroupSide.SERVER, NetworkTable())
         groups = judged_groups(found, pools.of_members(found), 0.0)
         evidence = group_evidence(found, 0, groups.figures(0, 2), groups.explanation(0))
         assert (ClientStackFinding.CLIENTS_OWN_STACKS in [each.finding for each in evidence]) is shown

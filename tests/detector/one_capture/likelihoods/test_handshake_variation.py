@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from detector.one_capture.networks import NetworkTable
-from detector.one_capture.side_judgement import judge_side
+from detector.one_capture.side_posteriors import weigh_side
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.results.verdicts import GroupSide
 from tests.detector.one_capture.made_vantages import Talk, vantage
@@ -30,7 +30,7 @@ def _answered(handshake_ms: list[float]) -> float:
     for name, value in columns.items():
         prompt[name][0::2] = value
     seen = replace(made, exchanges=replace(made.exchanges, round_trips=replace(trips, **prompt)))
-    judged = judge_side(seen, GroupSide.CLIENT, NetworkTable())
+    judged = weigh_side(seen, GroupSide.CLIENT, NetworkTable())
     assert judged.variation_s[0] == pytest.approx(_BEYOND_MS / 1e3)
     return float(judged.groups.handshakes_answered[0])
 

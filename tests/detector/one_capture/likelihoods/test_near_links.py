@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from detector.one_capture.likelihoods.near_links import link_nats, spreads_s
 from detector.one_capture.networks import NetworkTable
-from detector.one_capture.side_judgement import SideJudgement, judge_side
+from detector.one_capture.side_posteriors import SidePosteriors, weigh_side
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import GroupSide
@@ -25,7 +25,7 @@ def _nats(spread_s: float, train_bytes: float, variation_s: float = _STEADY_S) -
     return float(link_nats(*(np.asarray([each]) for each in (spread_s, train_bytes, variation_s)))[0])
 
 
-def _judged(count: int, excess_ms: tuple[float, float], trains: tuple[int, float] | None) -> SideJudgement:
+def _judged(count: int, excess_ms: tuple[float, float], trains: tuple[int, float] | None) -> SidePosteriors:
     """Connections of one client whose answers are as late as these, in turn; each with trains of so many bytes and
     so much spread (s a full segment)."""
     late = [(ExchangeKind.COMMAND, excess_ms[number % 2]) for number in range(8)]
@@ -36,7 +36,7 @@ def _judged(count: int, excess_ms: tuple[float, float], trains: tuple[int, float
         of_trains = senders(count, Direction.UP.value, **seen)
         found = {name: getattr(of_trains, name) for name in seen}
         made = replace(made, senders=replace(made.senders, **found))
-    return judge_side(made, GroupSide.SERVER, NetworkTable())
+    return weigh_side(made, GroupSide.SERVER, NetworkTable())
 
 
 def test_a_wire_speaks_for_a_split_and_an_access_link_against_it() -> None:

@@ -20,7 +20,7 @@ from detector.one_capture.judging import group_results, judged_groups
 from detector.one_capture.networks import NetworkTable
 from detector.one_capture.reasons.findings import LoadFinding, SharedClockFinding
 from detector.one_capture.reasons.shown_signs import longest, with_shown_signs
-from detector.one_capture.side_judgement import judge_side
+from detector.one_capture.side_posteriors import weigh_side
 from detector.options import DECISION_PROBABILITY
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.captures.packets import Direction
@@ -47,7 +47,7 @@ def clock_shown(hosts: Sequence[str], zeros_s: Sequence[float], rate_hz: float =
     made = with_fields(vantage(talks, at_client=True), senders=sent)
     columns = {**made.columns, **dict.fromkeys(("up_stream_bytes", "packets"), np.zeros(len(hosts), np.int64))}
     made = with_fields(made, columns=columns)
-    judged = judge_side(made, GroupSide.CLIENT, NetworkTable())
+    judged = weigh_side(made, GroupSide.CLIENT, NetworkTable())
     members = pools.of_members(judged)
     groups = judged_groups(judged, members, DECISION_PROBABILITY)
     results = group_results(judged, members, groups, [range(len(hosts))])

@@ -1,4 +1,4 @@
-"""One side of a capture judged: timing, near ends and references to posteriors of groups, members and connections."""
+"""One side of a capture weighed: timing, near ends and references to posteriors of groups, members and connections."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from pepscope.results.verdicts import GroupSide
 _LEAST_SHARE = 1e-300
 
 
-class SideJudgement(Struct, frozen=True):
+class SidePosteriors(Struct, frozen=True):
     """Posteriors on one side; `groups` has an element a group and legs by member, `alone` one for each kind of
     connection: those of one member whose exchanges say the same. `connection_kind` is that of each connection."""
 
@@ -64,13 +64,13 @@ class SideJudgement(Struct, frozen=True):
     comes_one_way: npt.NDArray[np.bool_]  # by group: see `networks.come_one_way`; of servers never
 
 
-def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) -> SideJudgement:
+def weigh_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) -> SidePosteriors:
     """Weigh everything that the captures of a vantage point show of the far hosts on this side."""
-    judged = _judge(vantage, side, places(vantage.columns, at_client=side is GroupSide.CLIENT, table=table))
+    judged = _weigh(vantage, side, places(vantage.columns, at_client=side is GroupSide.CLIENT, table=table))
     return _by_alike_ports(judged, vantage, table)
 
 
-def _by_alike_ports(judged: SideJudgement, vantage: VantageColumns, table: NetworkTable) -> SideJudgement:
+def _by_alike_ports(judged: SidePosteriors, vantage: VantageColumns, table: NetworkTable) -> SidePosteriors:
     """The same, given what a network's ports show together where one of several is open."""
     where, at_client = judged.places, judged.side is GroupSide.CLIENT
     answered = np.bincount(where.member_group[judged.timing.member], minlength=len(where.network)) > 0
@@ -80,7 +80,7 @@ def _by_alike_ports(judged: SideJudgement, vantage: VantageColumns, table: Netwo
         return judged
     of_weighed = np.flatnonzero(np.isin(network[where.group], weighed))
     part = selected(vantage, of_weighed, np.ones(len(vantage.references), np.bool_))
-    alike = _judge(part, judged.side, places(without_ports(part.columns), at_client=at_client, table=table), each=False)
+    alike = _weigh(part, judged.side, places(without_ports(part.columns), at_client=at_client, table=table), each=False)
     networks = int(network.max()) + 1
     together, one_host = np.full(networks, np.nan), np.zeros(networks, np.bool_)
     answering = alike.places.member_group[np.unique(alike.timing.member)]
@@ -91,14 +91,14 @@ def _by_alike_ports(judged: SideJudgement, vantage: VantageColumns, table: Netwo
     return replace(judged, groups=groups)
 
 
-def _legs(judged: SideJudgement, one_host: npt.NDArray[np.bool_]) -> Legs:
+def _legs(judged: SidePosteriors, one_host: npt.NDArray[np.bool_]) -> Legs:
     """Legs of the groups that are judged; `one_host` is whether one answers alone."""
     where, timing = judged.places, judged.timing
     of_web = speaks_web(timing.kind, where.member_group[timing.member], len(where.network))
     return Legs.of(judged.groups, one_host, of_web, PRIORS[judged.side])
 
 
-def _judge(vantage: VantageColumns, side: GroupSide, where: Places, *, each: bool = True) -> SideJudgement:
+def _weigh(vantage: VantageColumns, side: GroupSide, where: Places, *, each: bool = True) -> SidePosteriors:
     """Weigh these groups, and unless not `each` connection by itself, which is then as its group is."""
     at_client, groups = side is GroupSide.CLIENT, len(where.network)
     timing = exchange_timing(
@@ -120,7 +120,7 @@ def _judge(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
     if not at_client:
         of_groups = _by_other_ports(of_groups, answered, where, PRIORS[side])
     alone, kind = evidence.weighed_alone(where.member) if each else (of_groups, where.group)
-    return SideJudgement(
+    return SidePosteriors(
         side=side,
         servers=vantage.servers,
         places=where,
