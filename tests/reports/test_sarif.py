@@ -13,7 +13,7 @@ from pepscope.results.verdicts import DetectionResult
 from reports.audit.sarif import write_audit_sarif
 from reports.detection.sarif import write_sarif
 from reports.errors import ReportError
-from tests.pepscope.detections import DETECTIONS
+from tests.pepscope.results.detections import DETECTIONS
 from tests.reports.audits_made_by_hand import make_audit
 
 AUDIT = make_audit()

@@ -18,7 +18,7 @@ from pepscope.captures.exchanges import EXCHANGE_COLUMNS, EXCHANGE_KINDS, ROUND_
 from pepscope.command_line.inspect import inspect
 from pepscope.results.schema import load_schema
 
-CORPUS = Path(__file__).parents[1] / "corpus"
+CORPUS = Path(__file__).parents[2] / "corpus"
 CHAT = CORPUS / "reg_dl_par20.srv.pcap.gz"
 
 

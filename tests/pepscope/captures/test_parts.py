@@ -16,7 +16,7 @@ from pepscope.errors import CaptureError, UsageError
 from tests.captures import containers
 from tests.captures.containers import Compression, Frame, Interface
 
-CORPUS = Path(__file__).parents[1] / "corpus"
+CORPUS = Path(__file__).parents[2] / "corpus"
 WHOLE = CORPUS / "reg_dl_par20.srv.pcap.gz"
 SOURCE = containers.read_capture(WHOLE)
 

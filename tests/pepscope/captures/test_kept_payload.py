@@ -11,7 +11,7 @@ from pepscope.captures.capture import Capture, open_capture
 from pepscope.captures.exchanges import EXCHANGE_COLUMNS
 from tests.detector.one_capture.real_networks import named
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 CORPUS = sorted(map(str, (TESTS / "corpus").glob("*.pcap*.gz")))
 EXCHANGES = sorted(map(str, (TESTS / "exchanges").glob("*.pcap.xz")))
 NETWORKS = [str(named(name).path) for name in ("lte-relay.server", "umts-nat.server")]

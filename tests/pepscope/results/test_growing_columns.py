@@ -15,7 +15,7 @@ from pepscope.results.evidence.columns import EvidenceColumns, Form, Words
 from pepscope.results.evidence.growing import Coded, CodedColumn, Repeated, TextColumn
 from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.verdicts import Evidence, Outcome
-from tests.pepscope.test_json_templates import TEXTS
+from tests.pepscope.results.test_json_templates import TEXTS
 
 WORDS = st.lists(st.sampled_from(["", "a", "b", "c"]), max_size=12)
 WORDS_OR_NUMBERS = st.sampled_from(["a", "b", 1, 1.0, True, None])

@@ -13,7 +13,7 @@ from pepscope.captures.capture import Capture, open_capture
 from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Mark, PacketColumns, TcpFlag
 from pepscope.captures.senders import LoadResponses
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 CAPTURES = (
     "corpus/reg_dl_par20.srv.pcap.gz",
     "corpus/reg_dl_v6.srv.pcap.gz",

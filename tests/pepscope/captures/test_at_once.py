@@ -14,7 +14,7 @@ from pepscope.captures.at_once import open_captures
 from pepscope.captures.capture import open_capture
 from pepscope.errors import CaptureError
 
-CORPUS = Path(__file__).parents[1] / "corpus"
+CORPUS = Path(__file__).parents[2] / "corpus"
 ENDS = [str(CORPUS / f"reg_dl_par20.{end}.pcap.gz") for end in ("srv", "mob")]
 
 Progress = Callable[[int, int], object]

@@ -20,7 +20,7 @@ from pepscope.command_line.doctor.command import doctor
 from pepscope.command_line.doctor.uses import USES, Availability, availability
 from pepscope.results.schema import load_schema
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 #: Commands that report on the installation itself.
 ABOUT_ITSELF = {"completion", "doctor"}
 

@@ -15,7 +15,7 @@ from pepscope.command_line.reports import Destination
 from pepscope.errors import UsageError
 
 PEPSCOPE = str(Path(sys.executable).with_name("pepscope"))
-SPLIT = Path(__file__).parents[2] / "examples/split"
+SPLIT = Path(__file__).parents[3] / "examples/split"
 SERVER, MOBILE = str(SPLIT / "server.pcap.gz"), str(SPLIT / "mobile.pcap.gz")
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 import pepscope
 from pepscope.captures.files.digest import FileDigest
 
-CORPUS = Path(__file__).parents[1] / "corpus"
+CORPUS = Path(__file__).parents[2] / "corpus"
 PATHS = [CORPUS / f"spl_ha_dl_short10k.{side}.pcap.gz" for side in ("srv", "mob")]
 DIGESTS = [hashlib.sha256(path.read_bytes()).hexdigest() for path in PATHS]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-CAPTURE = Path(__file__).parents[1] / "corpus" / "reg_dl_short10k.mob.pcap.gz"
+CAPTURE = Path(__file__).parents[2] / "corpus" / "reg_dl_short10k.mob.pcap.gz"
 ESCAPE = b"\x1b["
 
 

@@ -25,7 +25,7 @@ from pepscope.results.pairs.columns import JUDGED
 from pepscope.results.schema import load_schema
 from pepscope.results.verdicts import CaptureSummary, DetectionResult, PairResult, VantageName, Verdict
 from pepscope.whole_file import output_file
-from tests.pepscope.detections import DETECTIONS, PAIRS
+from tests.pepscope.results.detections import DETECTIONS, PAIRS
 
 LINES = jsonschema.Draft202012Validator(load_schema("detect-lines-2"))
 

@@ -11,7 +11,7 @@ import pytest
 
 from pepscope.command_line.direct import needs_no_parser
 
-CORPUS = Path(__file__).parents[1] / "corpus"
+CORPUS = Path(__file__).parents[2] / "corpus"
 ONE = str(CORPUS / "reg_dl_nat.srv.pcap.gz")
 DAMAGED = str(CORPUS / "reg_dl_v6__cut.mob.pcap.gz")
 

@@ -21,7 +21,7 @@ from tests.captures.containers import LINK_RAW, Frame, write_pcap
 from tests.captures.conversation import START_NS
 from tests.captures.segments import Segment
 
-CORPUS = Path(__file__).parents[1] / "corpus"
+CORPUS = Path(__file__).parents[2] / "corpus"
 MANY = CORPUS / "reg_dl_par20.srv.pcap.gz"
 ONE = CORPUS / "reg_dl_nat.srv.pcap.gz"
 DAMAGED = CORPUS / "reg_dl_v6__cut.mob.pcap.gz"

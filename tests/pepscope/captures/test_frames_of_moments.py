@@ -9,7 +9,7 @@ import pytest
 
 from pepscope.captures.capture import NO_FRAME, Capture, open_capture
 
-CORPUS = Path(__file__).parents[1] / "corpus"
+CORPUS = Path(__file__).parents[2] / "corpus"
 MANY = str(CORPUS / "reg_dl_par20.srv.pcap.gz")
 
 

@@ -19,7 +19,7 @@ from pepscope.results.encoding.output import write_json, write_json_lines
 from pepscope.results.encoding.shared_writing import made_in_order
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import DetectionResult, PairResult
-from tests.pepscope.detections import DETECTIONS, PAIRS
+from tests.pepscope.results.detections import DETECTIONS, PAIRS
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="one process makes all where none can be forked")
 

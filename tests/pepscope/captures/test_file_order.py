@@ -18,7 +18,7 @@ from pepscope.captures.capture import Capture, open_capture
 from pepscope.captures.packets import Direction
 from tests.captures.containers import read_capture
 
-CAPTURES = Path(__file__).parents[1] / "captures" / "one_ended"
+CAPTURES = Path(__file__).parents[2] / "captures" / "one_ended"
 NAME = "lte-relay.server.pcap.gz"
 
 #: Places of the packets in files of other orders.

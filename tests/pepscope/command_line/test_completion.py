@@ -16,7 +16,7 @@ import pytest
 from distribution.man_pages import write_man_pages
 from pepscope.cli import SUMMARIES, pepscope_command
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PEPSCOPE = [sys.executable, "-c", "from pepscope.cli import main; main()"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 

@@ -23,7 +23,7 @@ from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import OWN, PairRows, VantageRows
 from pepscope.results.pairs.stretch import StretchRows, coverage
 from pepscope.results.verdicts import DetectionResult, Evidence, Mechanism, Outcome, PairResult, Stretch, Verdict
-from tests.pepscope.detections import DETECTIONS, PAIRS, comparable
+from tests.pepscope.results.detections import DETECTIONS, PAIRS, comparable
 
 
 @given(st.lists(PAIRS, max_size=6))
