@@ -32,7 +32,7 @@ impl Sender {
         if acknowledgement < oldest {
             return AckOutcome::Stale;
         }
-        let pipe_before = self.flight.pipe_bytes();
+        let in_flight_bytes = self.flight.pipe_bytes();
         let was_outstanding = self.flight.outstanding_bytes() > 0;
         self.is_resting &= !was_outstanding && self.has_nothing_to_send();
         let window_is_same = segment.window == self.window_field;
@@ -41,24 +41,7 @@ impl Sender {
         let advanced = acknowledgement > oldest;
         let highest_before = if self.linux.is_some() { self.flight.highest_reported() } else { None };
         let mut released = if advanced { self.flight.advance(acknowledgement) } else { Released::default() };
-        let mut found_loss = false;
-        if self.uses_sack() && !segment.sack.is_empty() {
-            for block in segment.sack.as_slice() {
-                if self.last_blocks.as_slice().contains(block) {
-                    continue;
-                }
-                let (left, right) = block;
-                let left = position(*left, self.initial, oldest);
-                let right = position(*right, self.initial, oldest);
-                self.flight.report(left, right, &mut released);
-            }
-            self.last_blocks = segment.sack;
-            let lost_before = self.flight.lost_bytes();
-            if self.linux.is_none() {
-                self.flight.detect_losses(self.segment_bytes);
-            }
-            found_loss = self.flight.lost_bytes() > lost_before;
-        }
+        let mut found_loss = self.take_blocks(segment, oldest, &mut released);
         if self.linux.is_some() {
             let reading = Reading {
                 acknowledgement,
@@ -74,13 +57,7 @@ impl Sender {
         } else if self.episode.kind() == Recovery::Rack {
             found_loss |= self.detect_lost_again(now, &released);
         }
-        let is_duplicate = !advanced
-            && was_outstanding
-            && if self.uses_sack() {
-                released.newly_delivered_bytes > 0
-            } else {
-                segment.payload_bytes == 0 && !segment.flags.has(Flags::SYN | Flags::FIN) && window_is_same
-            };
+        let is_duplicate = was_outstanding && self.is_duplicate(segment, &released, window_is_same);
         if !advanced && !is_duplicate {
             if !was_outstanding {
                 self.retries = 0; // an answer to a window probe
@@ -88,28 +65,7 @@ impl Sender {
             return AckOutcome::Accepted { writable: false };
         }
         self.count_assumed(advanced, &mut released);
-
-        let round_trip_time = match released.newest_sent_at {
-            Some(sent_at) => Some(now - sent_at),
-            None => segment.timestamps.and_then(|timestamps| clock.round_trip_time(now, timestamps)),
-        };
-        let marked = self.ecn != EcnMode::Off && segment.flags.has(Flags::ECE);
-        let rate_sample = self.rate.deliver(now, released.newly_delivered_bytes, released.stamp, &self.flight);
-        let loss_sample = self.rate.lose(&mut self.flight);
-        let was_recovering = self.episode.is_recovering();
-        let acknowledged = Acknowledged {
-            now,
-            newly_acknowledged_bytes: released.bytes,
-            newly_delivered_bytes: released.newly_delivered_bytes,
-            delivered_bytes: self.rate.delivered_bytes,
-            in_flight_bytes: pipe_before,
-            round_trip_time,
-            rate_sample,
-            loss_sample,
-            marked,
-            in_recovery: was_recovering,
-            is_window_limited: self.is_window_limited,
-        };
+        let acknowledged = self.acknowledged(now, segment, &released, in_flight_bytes, clock);
         if !advanced {
             statistics.duplicate_acknowledgements += 1;
             self.notify_control(&acknowledged);
@@ -121,15 +77,8 @@ impl Sender {
             return AckOutcome::Accepted { writable: false };
         }
         self.retries = 0;
-        if let Some(round_trip_time) = round_trip_time {
-            self.shortest_round_trip = self.shortest_round_trip.min(round_trip_time);
-            let is_new_round = acknowledgement > self.timed_until;
-            if is_new_round || self.timer.takes_every_sample() {
-                self.timer.sample(round_trip_time, is_new_round);
-            }
-            if is_new_round {
-                self.timed_until = self.flight.next();
-            }
+        if let Some(round_trip_time) = acknowledged.round_trip_time {
+            self.time_round_trip(round_trip_time, acknowledgement);
         }
         self.notify_control(&acknowledged);
         let restarts = self.recover_on_advance(now, released.bytes, statistics);
@@ -137,10 +86,89 @@ impl Sender {
         if self.flight.outstanding_bytes() == 0 || restarts && !self.awaits_reordered() {
             self.restart_timer(now);
         }
-        if marked {
+        if acknowledged.marked {
             self.answer_mark(now, statistics);
         }
         AckOutcome::Accepted { writable: self.queue.acknowledge(acknowledgement, self.segment_bytes) }
+    }
+
+    /// Takes the SACK blocks that the last segment did not have; whether what they report shows losses. `oldest` was
+    /// unacknowledged before this segment.
+    #[inline(always)]
+    fn take_blocks(&mut self, segment: &Segment, oldest: u64, released: &mut Released) -> bool {
+        if !self.uses_sack() || segment.sack.is_empty() {
+            return false;
+        }
+        for block in segment.sack.as_slice() {
+            if self.last_blocks.as_slice().contains(block) {
+                continue;
+            }
+            let (left, right) = block;
+            let left = position(*left, self.initial, oldest);
+            let right = position(*right, self.initial, oldest);
+            self.flight.report(left, right, released);
+        }
+        self.last_blocks = segment.sack;
+        let lost_before = self.flight.lost_bytes();
+        if self.linux.is_none() {
+            self.flight.detect_losses(self.segment_bytes);
+        }
+        self.flight.lost_bytes() > lost_before
+    }
+
+    /// Whether a segment that acknowledges nothing new is a duplicate ACK: with SACK it reports data for the first
+    /// time, without SACK it carries nothing and leaves the window as it was (RFC 5681, section 2).
+    #[inline(always)]
+    fn is_duplicate(&self, segment: &Segment, released: &Released, window_is_same: bool) -> bool {
+        if self.uses_sack() {
+            released.newly_delivered_bytes > 0
+        } else {
+            segment.payload_bytes == 0 && !segment.flags.has(Flags::SYN | Flags::FIN) && window_is_same
+        }
+    }
+
+    /// What the control is told about this ACK; `in_flight_bytes` were in flight before it.
+    #[inline(always)]
+    fn acknowledged(
+        &mut self,
+        now: Nanoseconds,
+        segment: &Segment,
+        released: &Released,
+        in_flight_bytes: u64,
+        clock: &mut TimestampClock,
+    ) -> Acknowledged {
+        let round_trip_time = match released.newest_sent_at {
+            Some(sent_at) => Some(now - sent_at),
+            None => segment.timestamps.and_then(|timestamps| clock.round_trip_time(now, timestamps)),
+        };
+        let rate_sample = self.rate.deliver(now, released.newly_delivered_bytes, released.stamp, &self.flight);
+        let loss_sample = self.rate.lose(&mut self.flight);
+        Acknowledged {
+            now,
+            newly_acknowledged_bytes: released.bytes,
+            newly_delivered_bytes: released.newly_delivered_bytes,
+            delivered_bytes: self.rate.delivered_bytes,
+            in_flight_bytes,
+            round_trip_time,
+            rate_sample,
+            loss_sample,
+            marked: self.ecn != EcnMode::Off && segment.flags.has(Flags::ECE),
+            in_recovery: self.episode.is_recovering(),
+            is_window_limited: self.is_window_limited,
+        }
+    }
+
+    /// Samples the round-trip time: once a round trip, unless the timer takes every sample.
+    #[inline(always)]
+    fn time_round_trip(&mut self, round_trip_time: Nanoseconds, acknowledgement: u64) {
+        self.shortest_round_trip = self.shortest_round_trip.min(round_trip_time);
+        let is_new_round = acknowledgement > self.timed_until;
+        if is_new_round || self.timer.takes_every_sample() {
+            self.timer.sample(round_trip_time, is_new_round);
+        }
+        if is_new_round {
+            self.timed_until = self.flight.next();
+        }
     }
 
     /// The range that the first block reports to have arrived twice: below the acknowledgement, or in the second block
