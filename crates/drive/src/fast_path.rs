@@ -9,10 +9,11 @@
 use pepscope_path::{Direction, Hop, Nanoseconds, Passage};
 use pepscope_tcp::{Host, Packet};
 
-use crate::chain::{Chain, Observers, Watch};
+use crate::chain::{Chain, Observers};
 use crate::element::PathElement;
 use answers::Answers;
 use arrivals::{earliest, first_arrivals};
+use ends::End;
 
 /// How far the fast path may go.
 #[derive(Clone, Copy)]
@@ -122,23 +123,7 @@ impl Hosts<'_> {
         let (server_takes_time, mobile_takes_time) = (self.server.takes_time(), self.mobile.takes_time());
         let takes_time = server_takes_time || mobile_takes_time;
         let Self { server, mobile, wake_ups, observers, bounds } = self;
-        let is_observed_between = (1..LINKS).any(|gap| observers.watches(gap));
-        let at_server = End {
-            arriving: observers.watch(0, Direction::Up),
-            leaving: observers.watch(0, Direction::Down),
-            link: 1 << 1,
-            least_delay_ns: up[LINKS - 1].least_delay_ns(),
-            has_delay: down[0].least_delay_ns() > 0,
-            is_observed_behind: is_observed_between,
-        };
-        let at_mobile = End {
-            arriving: observers.watch(LINKS, Direction::Down),
-            leaving: observers.watch(LINKS, Direction::Up),
-            link: 1 << LINKS,
-            least_delay_ns: down[LINKS - 1].least_delay_ns(),
-            has_delay: up[0].least_delay_ns() > 0,
-            is_observed_behind: is_observed_between,
-        };
+        let [at_server, at_mobile] = End::both(observers, &down, &up);
         server.refresh_timeouts();
         mobile.refresh_timeouts();
         let mut progress = Progress { now: bounds.after, events: 0, waiting: 0 };
@@ -146,7 +131,7 @@ impl Hosts<'_> {
         progress.pass_on_early(at_mobile.passes_until(bounds.after, &bounds), &mut up);
         while progress.events < bounds.events && progress.waiting == 0 {
             let before = bounds.before.min(server.earliest_timeout()).min(mobile.earliest_timeout());
-            let next = if LINKS > 2 || is_observed_between {
+            let next = if LINKS > 2 || at_server.is_observed_behind {
                 progress.next_arrival_observed(before, &mut down, &mut up, observers)
             } else {
                 progress.next_arrival(before, &mut down, &mut up)
@@ -204,47 +189,6 @@ impl Hosts<'_> {
         }
         (wake_ups[0], wake_ups[LINKS + 1]) = (server.poll_timeout(), mobile.poll_timeout());
         Some(progress)
-    }
-}
-
-/// An end of the chain of links.
-#[derive(Clone, Copy)]
-struct End {
-    /// How packets are recorded that arrive at the host.
-    arriving: Watch,
-    /// How packets are recorded that leave the host.
-    leaving: Watch,
-    /// The link before the host, as a bit.
-    link: u64,
-    /// How long a packet takes at least that enters the last link on its way to the host.
-    least_delay_ns: Nanoseconds,
-    /// What leaves the host takes time on the first link.
-    has_delay: bool,
-    /// Packets are recorded between two links.
-    is_observed_behind: bool,
-}
-
-impl End {
-    /// What leaves the host before then may be handed over at `now`: nothing looks at the links before, and what is
-    /// recorded keeps its order where no packet arrives before `next_ns`.
-    #[inline(always)]
-    fn leaves_until(&self, now: Nanoseconds, next_ns: Nanoseconds, bounds: &Bounds) -> Nanoseconds {
-        let until = if self.has_delay { bounds.unobserved_until(now) } else { 0 };
-        if self.leaving.records() {
-            until.min(next_ns)
-        } else {
-            until
-        }
-    }
-
-    /// What left the host and arrives between two links before then may be passed on at `now`.
-    #[inline(always)]
-    fn passes_until(&self, now: Nanoseconds, bounds: &Bounds) -> Nanoseconds {
-        if self.has_delay && !self.is_observed_behind {
-            bounds.unobserved_until(now)
-        } else {
-            0
-        }
     }
 }
 
@@ -369,5 +313,6 @@ impl Progress {
 
 mod answers;
 mod arrivals;
+mod ends;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,8 @@
 use pepscope_path::{Datagram, Nanoseconds, Passage};
 use pepscope_tcp::{Packet, PacketSink};
 
-use super::{Bounds, End, Lines};
+use super::ends::End;
+use super::{Bounds, Lines};
 use crate::chain::{stamp, Observers};
 
 /// Hands what leaves a host at `now` to the lines.
