@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use checking::Placed;
+
 /// One instruction, laid out as in libpcap's `struct bpf_insn`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instruction {
@@ -134,7 +136,7 @@ impl Program {
         let steps: Result<Vec<Step>, ProgramError> = instructions
             .iter()
             .enumerate()
-            .map(|(at, instruction)| checked_step(at, *instruction, instructions.len()))
+            .map(|(at, &instruction)| Placed { instruction, at, length: instructions.len() }.step())
             .collect();
         let steps = steps?;
         match steps.last() {
@@ -239,121 +241,6 @@ fn apply(operation: Operation, left: u32, right: u32) -> Option<u32> {
     })
 }
 
-mod class {
-    pub(super) const LOAD: u16 = 0x00;
-    pub(super) const LOAD_INDEX: u16 = 0x01;
-    pub(super) const STORE: u16 = 0x02;
-    pub(super) const STORE_INDEX: u16 = 0x03;
-    pub(super) const ARITHMETIC: u16 = 0x04;
-    pub(super) const JUMP: u16 = 0x05;
-    pub(super) const RETURN: u16 = 0x06;
-    pub(super) const TRANSFER: u16 = 0x07;
-}
-
-/// Bit 3 of arithmetic and jump codes: the operand is the index register.
-const OPERAND_INDEX: u16 = 0x08;
-
-fn checked_step(at: usize, instruction: Instruction, length: usize) -> Result<Step, ProgramError> {
-    let Instruction { code, jt, jf, k } = instruction;
-    let unknown = ProgramError::UnknownInstruction { at, code };
-    let scratch_word = || match usize::try_from(k) {
-        Ok(word) if word < SCRATCH_WORDS => Ok(word),
-        _ => Err(ProgramError::NoSuchScratchWord { at, word: k }),
-    };
-    let target = |distance: usize| match at.checked_add(1 + distance) {
-        Some(target) if target < length => Ok(target),
-        _ => Err(ProgramError::JumpOutOfProgram { at }),
-    };
-    if code > 0xff {
-        return Err(unknown);
-    }
-    let (width, mode) = (code & 0x18, code & 0xe0);
-    Ok(match code & 0x07 {
-        class::LOAD => {
-            let source = match mode {
-                0x00 if width == 0 => Source::Constant(k),
-                0x20 => Source::Absolute(k),
-                0x40 => Source::Indexed(k),
-                0x60 if width == 0 => Source::Scratch(scratch_word()?),
-                0x80 if width == 0 => Source::Length,
-                _ => return Err(unknown),
-            };
-            let width = match width {
-                0x00 => Width::Word,
-                0x08 => Width::Half,
-                0x10 => Width::Byte,
-                _ => return Err(unknown),
-            };
-            Step::LoadAccumulator(width, source)
-        }
-        class::LOAD_INDEX => Step::LoadIndex(match (mode, width) {
-            (0x00, 0x00) => Source::Constant(k),
-            (0x60, 0x00) => Source::Scratch(scratch_word()?),
-            (0x80, 0x00) => Source::Length,
-            (0xa0, 0x10) => Source::HeaderLength(k),
-            _ => return Err(unknown),
-        }),
-        class::STORE if code == class::STORE => Step::StoreAccumulator(scratch_word()?),
-        class::STORE_INDEX if code == class::STORE_INDEX => Step::StoreIndex(scratch_word()?),
-        class::ARITHMETIC => {
-            let operand = operand(code, k);
-            let operation = match code & 0xf0 {
-                0x00 => Operation::Add,
-                0x10 => Operation::Subtract,
-                0x20 => Operation::Multiply,
-                0x30 => Operation::Divide,
-                0x40 => Operation::Or,
-                0x50 => Operation::And,
-                0x60 => Operation::ShiftLeft,
-                0x70 => Operation::ShiftRight,
-                0x80 => return Ok(Step::Negate),
-                0x90 => Operation::Remainder,
-                0xa0 => Operation::Xor,
-                _ => return Err(unknown),
-            };
-            if let (Operation::Divide | Operation::Remainder, Operand::Constant(0)) = (operation, operand) {
-                return Err(ProgramError::DivisionByZero { at });
-            }
-            Step::Arithmetic(operation, operand)
-        }
-        class::JUMP => {
-            let condition = match code & 0xf0 {
-                0x00 => return Ok(Step::Jump(target(usize::try_from(k).unwrap_or(usize::MAX - 1))?)),
-                0x10 => Condition::Equal,
-                0x20 => Condition::Greater,
-                0x30 => Condition::GreaterOrEqual,
-                0x40 => Condition::AnyBit,
-                _ => return Err(unknown),
-            };
-            Step::Branch {
-                condition,
-                operand: operand(code, k),
-                if_true: target(usize::from(jt))?,
-                if_false: target(usize::from(jf))?,
-            }
-        }
-        class::RETURN => match code & 0x18 {
-            0x00 => Step::ReturnConstant(k),
-            0x10 => Step::ReturnAccumulator,
-            _ => return Err(unknown),
-        },
-        class::TRANSFER => match code & 0xf8 {
-            0x00 => Step::AccumulatorToIndex,
-            0x80 => Step::IndexToAccumulator,
-            _ => return Err(unknown),
-        },
-        _ => return Err(unknown),
-    })
-}
-
-fn operand(code: u16, k: u32) -> Operand {
-    if code & OPERAND_INDEX != 0 {
-        Operand::Index
-    } else {
-        Operand::Constant(k)
-    }
-}
-
 /// One program for each link-layer type, as offsets differ between them.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
@@ -376,3 +263,5 @@ impl Filter {
         self.programs.get(&link_type).is_some_and(|program| program.run(frame, wire_bytes) != 0)
     }
 }
+
+mod checking;
