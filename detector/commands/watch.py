@@ -185,14 +185,7 @@ def watch(
     On a terminal it shows a table; else it writes what changes to standard output, as JSON lines. Ctrl-C and SIGTERM
     end it with the last verdicts, a second Ctrl-C at once.
     """
-    if (directory is None) == (interface is None):
-        raise UsageError("watch needs a directory or an interface (-i), one of the two")
-    if once and interface is not None:
-        raise UsageError("--once is for a directory: give --duration with an interface")
-    if interface is None:
-        refuse_given(_OF_AN_INTERFACE, "is for an interface (-i), got DIRECTORY")
-    if not slice_s > 0 or not window_s >= slice_s:
-        raise UsageError(f"the window must be at least as long as a slice, got {window_s:g} s and {slice_s:g} s")
+    _check_options(directory, interface, once=once, window_s=window_s, slice_s=slice_s)
     from detector.commands.watch_outputs import WatchOutputs
     from detector.corpora.watch.directory_source import DirectorySource
     from detector.corpora.watch.metrics import WatchCollector
@@ -221,8 +214,10 @@ def watch(
             spooled = Spool(spool, spool_bytes, slice_s, snap_bytes, keep)
             source = InterfaceSource(interface, filter_expression, spooled)
             running.callback(source.close)
+        elif once:
+            source = DirectorySource(name, settled_s=0, state=left)
         else:
-            source = DirectorySource(name, state=left) if not once else DirectorySource(name, settled_s=0, state=left)
+            source = DirectorySource(name, state=left)
         running.callback(source.finish)
         watching = Watch(
             source, options, evidence=evidence, webhook=hook, on_changes=outputs.tell,
@@ -239,6 +234,20 @@ def watch(
         raise failure
     if fail_on is not None and _fails({verdict.value for verdict in watching.verdicts_seen}, fail_on):
         raise SystemExit(1)
+
+
+def _check_options(
+    directory: str | None, interface: str | None, *, once: bool, window_s: float, slice_s: float
+) -> None:
+    """Raise UsageError where options contradict each other."""
+    if (directory is None) == (interface is None):
+        raise UsageError("watch needs a directory or an interface (-i), one of the two")
+    if once and interface is not None:
+        raise UsageError("--once is for a directory: give --duration with an interface")
+    if interface is None:
+        refuse_given(_OF_AN_INTERFACE, "is for an interface (-i), got DIRECTORY")
+    if not slice_s > 0 or not window_s >= slice_s:
+        raise UsageError(f"the window must be at least as long as a slice, got {window_s:g} s and {slice_s:g} s")
 
 
 def _run(watching: Watch, stopped: threading.Event, duration_s: float | None, once: bool) -> Exception | None:

@@ -21,6 +21,8 @@ TERMINAL, SCHEDULER_NAME = 2, "fair-channel-dependent"
 #: A sample in which not one more packet of 13 frames fits beside the one in service.
 FULL_FRAMES = 187.0
 SEGMENT_BYTES, PACKET_BYTES = 460, 500
+#: Of the scenarios with a proxy.
+_PROXY_SEGMENT_BYTES = 472
 _SECONDS = "time (s)"
 #: Of a series of 150 s at 0.1 s; more points than that are not seen.
 _INTERVAL_S = 0.1
@@ -89,23 +91,24 @@ def _queues(seen: OverTime) -> dict[str, Any]:
 
 def charts(seen: OverTime) -> list[Chart]:
     """Figs 6 and 10."""
-    seconds = np.arange(len(seen.profile)).astype(float)
-    rate = Chart(
-        "figure-6-bandwidth",
-        "Bandwidth of UE3 under FCDS (figs 6a and 10a)",
-        _SECONDS,
-        "packets forwarded a second",
-        (_dense("UE3 FCDS", seconds, seen.profile.astype(float)),),
-        "Counted in the cell with queues that are never empty; each value then drives a link for one second.",
-    )
-    run = seen.end_to_end
+    return [*_bandwidth_charts(seen.profile, seen.end_to_end), *_proxy_charts(seen.adapted, seen.split)]
+
+
+def _bandwidth_charts(profile: npt.NDArray[np.int64], run: Run) -> list[Chart]:
+    """Fig. 6: a profile of bandwidth (packets forwarded a second), and a connection without a proxy over it."""
+    seconds = np.arange(len(profile)).astype(float)
     time_s = run.series.time_s
     drop_times = lost_at(run)
-    drops = Line(
-        "drops since the start", drop_times, [float(count) for count in range(1, len(drop_times) + 1)], is_dense=True
-    )
+    counts = [float(count) for count in range(1, len(drop_times) + 1)]
     return [
-        rate,
+        Chart(
+            "figure-6-bandwidth",
+            "Bandwidth of UE3 under FCDS (figs 6a and 10a)",
+            _SECONDS,
+            "packets forwarded a second",
+            (_dense("UE3 FCDS", seconds, profile.astype(float)),),
+            "Counted in the cell with queues that are never empty; each value then drives a link for one second.",
+        ),
         Chart(
             "figure-6-window",
             "NewReno over this bandwidth (fig. 6b, 6d)",
@@ -117,22 +120,30 @@ def charts(seen: OverTime) -> list[Chart]:
             ),
             "A buffer of 15 packets of 500 bytes; 20 ms one way.",
         ),
-        Chart("figure-6-drops", "Drops of the same flow (fig. 6c)", _SECONDS, "packets", (drops,)),
+        Chart(
+            "figure-6-drops",
+            "Drops of the same flow (fig. 6c)",
+            _SECONDS,
+            "packets",
+            (Line("drops since the start", drop_times, counts, is_dense=True),),
+        ),
+    ]
+
+
+def _proxy_charts(adapted: Run, split: Run) -> list[Chart]:
+    """Fig. 10: windows and queues with the proxy that adapts its window, and with one that only splits."""
+    return [
         Chart(
             "figure-10-windows",
             "What the proxy may send (fig. 10b, 10c)",
             _SECONDS,
             "packets",
             (
-                _part(
-                    "adapted: quota of a step",
-                    seen.adapted.series.time_s,
-                    _quantity(seen.adapted, "proxy", "quota_packets"),
-                ),
+                _part("adapted: quota of a step", adapted.series.time_s, _quantity(adapted, "proxy", "quota_packets")),
                 _part(
                     "I-TCP: in flight",
-                    seen.split.series.time_s,
-                    _quantity(seen.split, "proxy", "mobile_leg_unacknowledged_bytes") / 472.0,
+                    split.series.time_s,
+                    _quantity(split, "proxy", "mobile_leg_unacknowledged_bytes") / _PROXY_SEGMENT_BYTES,
                 ),
             ),
             "The law's window counts packets of one step of 25 ms, TCP's those of a round trip.",
@@ -143,8 +154,8 @@ def charts(seen: OverTime) -> list[Chart]:
             _SECONDS,
             "radio frames",
             (
-                _part("adapted window", seen.adapted.series.time_s, queue_frames(seen.adapted)),
-                _part("I-TCP", seen.split.series.time_s, queue_frames(seen.split)),
+                _part("adapted window", adapted.series.time_s, queue_frames(adapted)),
+                _part("I-TCP", split.series.time_s, queue_frames(split)),
             ),
             "The reference is 100 frames, the buffer 200.",
         ),

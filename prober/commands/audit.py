@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,15 +96,7 @@ def audit(
             check_output(path)
     if not _is_plan(targets):
         _refuse_measuring(server=server, notes=notes, restart=restart, upload=uploads, repeat=repeat, every=every)
-        from pepscope.command_line.progress import Progress
-        from prober.audit.history import judge_archives
-
-        with Progress("judging") as progress:
-            result = judge_archives(targets, series=html_to is not None, progress=progress)
-        _share(targets[0], shared)
-        write_audit(result, files)
-        if fail_on is not None and audit_fails(result, fail_on):
-            raise SystemExit(1)
+        _audit_archives(targets, files, shared, fail_on)
         return
     from pepscope.processes.signals import ending_by_signal
     from pepscope.results.audits import AuditResult
@@ -144,6 +136,22 @@ def audit(
         raise failure
     if status:
         raise SystemExit(status)
+
+
+def _audit_archives(
+    targets: Sequence[str], files: Mapping[str, str | None], shared: str | None, fail_on: frozenset[str] | None
+) -> None:
+    """Judge archives, or those of directories, as they are, and write the reports of `files`, by format."""
+    from pepscope.command_line.audit_output import audit_fails, write_audit
+    from pepscope.command_line.progress import Progress
+    from prober.audit.history import judge_archives
+
+    with Progress("judging") as progress:
+        result = judge_archives(targets, series=files["html"] is not None, progress=progress)
+    _share(targets[0], shared)
+    write_audit(result, files)
+    if fail_on is not None and audit_fails(result, fail_on):
+        raise SystemExit(1)
 
 
 def _is_plan(targets: tuple[str, ...]) -> bool:

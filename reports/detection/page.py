@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -117,24 +117,10 @@ def page_text(result: DetectionResult, *, only: Sequence[int] | None = None, sit
     plotly = plotly_element(None if site is None else site.plotly) if drawn or groups.data else ""
     room = PAGE_BYTES - _SECTION_BYTES - len(columns) - len(plotly) - len(groups.data)
     limit = choose_limit(flows, min(MAX_POINTS, max(MIN_POINTS, int(room / _POINT_BYTES))), MAX_TRACE_POINTS)
-    drawn_set = set(drawn)
-    sections: list[str] = []
-    data: list[str] = []
-    for rank, index in enumerate(order[:MAX_SECTIONS]):
-        pair = result.pairs[index] if rank < MAX_WITH_PACKETS else without_packets(result.pairs[index])
-        figures = [flow_figures(series, limit, pair.evidence) for series in pair.series] if index in drawn_set else []
-        sections.append(
-            connection_section(
-                index,
-                pair,
-                figures,
-                opened=rank == 0 and (only is not None or not groups.data),
-                alone=len(order) == 1,
-                one_vantage=one_vantage,
-            )
-        )
-        if figures:
-            data.append(figure_data(index, figures))
+    figures = {index: _figures(result.pairs[index], limit) for index in drawn}
+    opens_first = only is not None or not groups.data
+    sections = _sections(result, order, figures, opens_first=opens_first, one_vantage=one_vantage)
+    data = [figure_data(index, figures[index]) for index in order[:MAX_SECTIONS] if index in figures]
     body = fill(
         asset("page.html"),
         {
@@ -164,6 +150,33 @@ def page_text(result: DetectionResult, *, only: Sequence[int] | None = None, sit
         styles=("page.css",),
         policy=CONTENT_POLICY if site is None else SITE_CONTENT_POLICY,
     )
+
+
+def _figures(pair: PairResult, limit: int) -> list[list[Figure]]:
+    """The figures of a connection, of so many points a trace."""
+    return [flow_figures(series, limit, pair.evidence) for series in pair.series]
+
+
+def _sections(
+    result: DetectionResult,
+    order: Sequence[int],
+    figures: Mapping[int, list[list[Figure]]],
+    *,
+    opens_first: bool,
+    one_vantage: bool,
+) -> list[str]:
+    """The sections of the first connections in `order`, with their figures."""
+    return [
+        connection_section(
+            index,
+            result.pairs[index] if rank < MAX_WITH_PACKETS else without_packets(result.pairs[index]),
+            figures.get(index, []),
+            opened=rank == 0 and opens_first,
+            alone=len(order) == 1,
+            one_vantage=one_vantage,
+        )
+        for rank, index in enumerate(order[:MAX_SECTIONS])
+    ]
 
 
 def _title(captures: Sequence[CaptureSummary]) -> str:
