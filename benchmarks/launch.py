@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def own_peak_bytes() -> int:
-    """Peak of this programme alone; getrusage would count in who started it."""
+    """Peak of this program alone; getrusage would count in who started it."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 

@@ -1,4 +1,4 @@
-"""Side by side with tcptrace, tshark and a minimal C programme, in one run: `make bench`, or with names of benchmarks.
+"""Side by side with tcptrace, tshark and a minimal C program, in one run: `make bench`, or with names of benchmarks.
 
 Ratios are what counts: machines are noisy, so the processor time stands beside the wall time.
 """
@@ -199,7 +199,7 @@ def memory(bench: Bench) -> Outcome:
 
 
 def decode(bench: Bench) -> Outcome:
-    """Reading and decoding alone, against a minimal C programme that does as much as one core can."""
+    """Reading and decoding alone, against a minimal C program that does as much as one core can."""
     comparator = bench.path("c_limit")
     compiler = shutil.which("cc")
     if compiler is None:

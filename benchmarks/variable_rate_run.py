@@ -42,7 +42,7 @@ class Setup:
         return (sum(rates[:-1]) * self.period_s + rates[-1] * last_s) / 8
 
     def words(self, directory: Path, duration_s: float | None = None) -> list[str]:
-        """Arguments of the peers' programmes; writes the file with the rates."""
+        """Arguments of the peers' programs; writes the file with the rates."""
         rates = directory / f"rates-{self.seed}-{self.period_s}.txt"
         if not rates.exists():
             rates.write_text("".join(f"{rate}\n" for rate in self.rates_bit_s()))
@@ -85,7 +85,7 @@ class Setup:
 
 
 def build_ns3(directory: Path) -> Path:
-    """Compiles the programme for Debian's ns-3 (`libns3-dev`)."""
+    """Compiles the program for Debian's ns-3 (`libns3-dev`)."""
     program = directory / "variable-rate-ns3"
     libraries = [f"-lns3-{name}" for name in NS3_LIBRARIES]
     source = str(PEERS / "variable_rate.cc")
@@ -101,7 +101,7 @@ def utilisation_of_ours(setup: Setup, service: str, recovery: str = "new-reno") 
 
 
 def utilisation_of_peer(command: list[str], setup: Setup, directory: Path) -> float:
-    """The same for a programme that prints the bytes which the link sent."""
+    """The same for a program that prints the bytes which the link sent."""
     done = subprocess.run([*command, *setup.words(directory)], check=True, capture_output=True, text=True)
     return int(done.stdout.split()[0]) / setup.capacity_bytes()
 

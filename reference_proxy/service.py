@@ -260,7 +260,7 @@ def run(configuration: Configuration, ready: Callable[[list[Address]], None]) ->
     On asyncio's own loop, not on uvloop's, which loses aborts: docs/decisions/009-event-loop-of-the-proxy.md.
     """
 
-    # Two descriptors a connection: the kernel's default for programmes (1024) is for those that do not know better.
+    # Two descriptors a connection: the kernel's default for programs (1024) is for those that do not know better.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 

@@ -45,7 +45,7 @@ def main() -> int:
     arguments.output.mkdir(parents=True, exist_ok=True)
     begun = time.monotonic()
     wanted = scenarios(arguments.seed, arguments.only)
-    left_out = {name: missing for name, s in wanted.items() if (missing := [n for n in s.programmes if _missing(n)])}
+    left_out = {name: missing for name, s in wanted.items() if (missing := [n for n in s.programs if _missing(n)])}
     for name, missing in left_out.items():
         print(f"{name}: left out, needs {', '.join(missing)}", file=sys.stderr)
 
@@ -72,8 +72,8 @@ def main() -> int:
     return 0 if len(runs) + len(left_out) == len(wanted) else 1
 
 
-def _missing(programme: str) -> bool:
-    return shutil.which(programme, path="/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin") is None
+def _missing(program: str) -> bool:
+    return shutil.which(program, path="/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin") is None
 
 
 if __name__ == "__main__":

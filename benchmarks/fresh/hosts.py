@@ -75,7 +75,7 @@ def _require_multipath() -> None:
 
 
 def _in_user_space(
-    attach: Callable[[NetworkPath], None], programme: str, *, upload: bool = False, ethernet: bool = False
+    attach: Callable[[NetworkPath], None], program: str, *, upload: bool = False, ethernet: bool = False
 ) -> Draw:
     """The client's own machine ends its connections in a process and opens others from its kernel.
 
@@ -89,7 +89,7 @@ def _in_user_space(
         if upload:
             load = uploads(chance, [int(plan.cell_up.rate_bit_s / 8 * 2), 30_000])
         return Scenario(
-            "split", plan, load, middle=attach, kind_shows=False, needs=(programme,), software=programme,
+            "split", plan, load, middle=attach, kind_shows=False, needs=(program,), software=program,
         )  # fmt: skip
 
     return draw

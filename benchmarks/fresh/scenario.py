@@ -49,7 +49,7 @@ class Edits:
 class Scenario:
     """`truth` is the class of intercepted connections (`regular`, `split`, `proxy`); `kind_shows` whether a split of
     large transfers can be told from a store-and-forward proxy; `relays` how many stand in a row; `other_content` that
-    the two legs carry different bytes, so that no method can pair them; `needs` are programmes without which it cannot
+    the two legs carry different bytes, so that no method can pair them; `needs` are programs without which it cannot
     run; `must_log` is a file and what a proxy must have written into it for the truth to hold; `mechanism` how the
     split is made, where that does not follow from its kind (see `truth.MECHANISM_OF_KIND`); `rewrites_heads` that the
     proxy writes HTTP heads anew (RFC 9110, 7.6), so that "rewriting" names it, too; `says_itself` that the middlebox
@@ -80,8 +80,8 @@ class Scenario:
     origin_congestion_control: str = "cubic"
 
     @property
-    def programmes(self) -> tuple[str, ...]:
-        """The programmes that this experiment runs: what it names itself, and what sets offloads on Ethernet."""
+    def programs(self) -> tuple[str, ...]:
+        """The programs that this experiment runs: what it names itself, and what sets offloads on Ethernet."""
         return (*self.needs, "ethtool") if self.plan.ethernet else self.needs
 
 

@@ -228,7 +228,7 @@ def _own_cache(chance: random.Random) -> Scenario:
 
 def _packaged(
     start: proxies.Start,
-    programme: str,
+    program: str,
     *,
     truth: str = "split",
     kind_shows: bool = True,
@@ -242,18 +242,18 @@ def _packaged(
         plan = small_buffers(plan) if chance.random() < 0.7 else plan
         jobs = downloads(chance, [bulk(chance, plan), 60_000, 6_000][:sizes], spread_s=0.3)
         return Scenario(
-            truth, plan, jobs, middle=start, intercepted=(HTTP,), kind_shows=kind_shows, needs=(programme,),
-            software=programme, **rest,  # type: ignore[arg-type]
+            truth, plan, jobs, middle=start, intercepted=(HTTP,), kind_shows=kind_shows, needs=(program,),
+            software=program, **rest,  # type: ignore[arg-type]
         )  # fmt: skip
 
     return draw
 
 
-def _explicit(start: proxies.Start, programme: str, kind: str, port: int, **rest: object) -> Draw:
+def _explicit(start: proxies.Start, program: str, kind: str, port: int, **rest: object) -> Draw:
     """The same through a proxy that the mobile addresses itself."""
 
     def draw(chance: random.Random) -> Scenario:
-        drawn = _packaged(start, programme, **rest)(chance)  # type: ignore[arg-type]
+        drawn = _packaged(start, program, **rest)(chance)  # type: ignore[arg-type]
         transparent = drawn.jobs
 
         def jobs(path: NetworkPath) -> list[Job]:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 CHANCE = 1e-3
 #: Fewer times on either side are no distribution: ten shortest of twenty are one coincidence in 184,756.
 LEAST_TIMES = 10
-#: What programmes and schedulers at the ends, not the path, may take longer than a kernel's handshake.
+#: What programs and schedulers at the ends, not the path, may take longer than a kernel's handshake.
 ECHO_ALLOWANCE_S = 0.002
 #: An answer takes a thread, a parser, a hash; a TLS hello a signature on top.
 ANSWER_ALLOWANCE_S = 0.03

@@ -52,7 +52,7 @@ Ready = Callable[[Key, Ports, About], None]
 
 def run(settings: ServerSettings, ready: Ready) -> None:
     """Serve until a signal; `ready` is called once all services listen. Raises ServerError."""
-    # A descriptor a connection: the kernel's default for programmes (1024) is for those that do not know better.
+    # A descriptor a connection: the kernel's default for programs (1024) is for those that do not know better.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     ending = threading.Event()

@@ -7,7 +7,7 @@ What they do, whether written for nftables or iptables (Documentation/networking
 2. New connections from the clients' device to the chosen ports are handed to the proxy's listener, and get the mark.
 3. Marked packets are routed by a table of their own, in which every address is local.
 
-Where the clients are programmes of this machine (a tunnel's client end), their packets are marked on their way out,
+Where the clients are programs of this machine (a tunnel's client end), their packets are marked on their way out,
 come round by the loopback device and meet rule 2 there.
 """
 
@@ -89,7 +89,7 @@ class Diversion:
         return spans
 
     @property
-    def own_programmes(self) -> bool:
+    def own_programs(self) -> bool:
         """Whether the clients are on this machine."""
         return self.device == LOOPBACK
 
@@ -107,7 +107,7 @@ def diversion_of(configuration: Configuration) -> Diversion:
     rules = configuration.rules
     if rules.every > 1 and rules.device in ("", LOOPBACK):
         raise ConfigurationError(
-            "rules.every must be 1 without rules.device, since programmes of this machine have no turns, "
+            "rules.every must be 1 without rules.device, since programs of this machine have no turns, "
             f"got {rules.every}"
         )
     return Diversion(rules.device or LOOPBACK, rules.ports, rules.mark, rules.table, listeners, rules.every)
@@ -198,7 +198,7 @@ def _nft_setup(diversion: Diversion) -> list[Command]:
             f"tproxy {family} to :{port} meta mark set {mark} accept"
         )
     lines.append("  }")
-    if diversion.own_programmes:
+    if diversion.own_programs:
         lines += [
             "  chain output {",
             "    type route hook output priority mangle; policy accept;",
@@ -236,7 +236,7 @@ def _iptables_setup(diversion: Diversion) -> list[Command]:
         for first, last in diversion.port_spans:
             add(chain, "-i", diversion.device, *elsewhere, "--dport", _span(first, last, ":"), *chosen, *tproxy)
         add("PREROUTING", "-j", chain)
-        if diversion.own_programmes:
+        if diversion.own_programs:
             commands.append(_mangle(version, "-N", chain_out))
             for first, last in diversion.port_spans:
                 marking = ("--dport", _span(first, last, ":"), "-j", "MARK", "--set-mark", mark)

@@ -1,9 +1,9 @@
 """UDP tunnel: Split-TCP whose mobile leg is carried in UDP (as CDMA-II in seed 004, section IV-A).
 
-        server ---- TCP leg ---- [ server end ] ==== UDP leg ==== [ client end ] ---- TCP ---- programme
+        server ---- TCP leg ---- [ server end ] ==== UDP leg ==== [ client end ] ---- TCP ---- program
                                                                        (on the mobile)
 
-The client end runs on the mobile: it takes the programmes' connections (explicitly, or diverted) and carries their
+The client end runs on the mobile: it takes the programs' connections (explicitly, or diverted) and carries their
 bytes in datagrams to the server end, which makes the TCP connections to the servers. On the mobile's link there is no
 TCP at all.
 
@@ -260,7 +260,7 @@ class _ClientPort(TunnelEndPoint):
 
 
 class TunnelClientEnd:
-    """The mobile's end: TCP of programmes on one side, datagrams on the other."""
+    """The mobile's end: TCP of programs on one side, datagrams on the other."""
 
     def __init__(self, configuration: Configuration, server: Server) -> None:
         self._configuration = configuration

@@ -152,7 +152,7 @@ def test_iptables_serves_where_nftables_is_not(monkeypatch: pytest.MonkeyPatch) 
     assert "--on-port 8889" in printed
 
 
-def test_connections_of_own_programmes_come_round_by_the_loopback() -> None:
+def test_connections_of_own_programs_come_round_by_the_loopback() -> None:
     printed = run(
         "split", "--interception", "destination-transparent", "--listen", "0.0.0.0:8888", "--setup", "--dry-run"
     )
@@ -168,7 +168,7 @@ def test_every_second_connection_is_diverted_with_and_without_nftables(monkeypat
     assert "--syn -m statistic --mode nth --every 2 --packet 0 -j TPROXY" in run(*every)
 
 
-def test_programmes_of_this_machine_have_no_turns() -> None:
+def test_programs_of_this_machine_have_no_turns() -> None:
     own = ("split", "--interception", "transparent", "--listen", "0.0.0.0:8888", "--set", "rules.every=2", "--setup")
     finished = CliRunner().invoke(proxy, own)
     assert "rules.every must be 1 without rules.device" in str(finished.exception)
