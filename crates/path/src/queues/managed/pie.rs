@@ -9,12 +9,19 @@ use crate::settings::SettingsError;
 const LEAST_BYTES: u64 = 2 * 1024;
 /// RFC 8033, section 4.1: marks count for less, so that above this probability packets are dropped all the same.
 const MOST_MARKING: f64 = 0.1;
+/// RFC 8033, section 4.2: weights (per second) of the delay beyond the target and of its change since the last update.
 const ALPHA: f64 = 0.125;
 const BETA: f64 = 1.25;
 /// RFC 8033, section 4.2: smaller probabilities change in smaller steps.
 const STEPS: [(f64, f64); 6] =
     [(0.000_001, 2048.0), (0.000_01, 512.0), (0.000_1, 128.0), (0.001, 32.0), (0.01, 8.0), (0.1, 2.0)];
+/// RFC 8033, section 4.2: what is left of the probability after an update at which nothing waits.
 const DECAY: f64 = 0.98;
+/// RFC 8033, section 5.5: a probability that is already this high rises by no more than so much in one update.
+const HIGH: f64 = 0.1;
+const MOST_RISE: f64 = 0.02;
+/// RFC 8033, section 4.1: nothing is dropped early below this probability while the delay was below half the target.
+const LOW: f64 = 0.2;
 /// Less than this is no probability any more.
 const NOTHING: f64 = 1e-12;
 
@@ -81,8 +88,8 @@ impl Pie {
         if let Some((_, divisor)) = STEPS.iter().find(|(below, _)| self.probability < *below) {
             change /= divisor;
         }
-        if self.probability >= 0.1 {
-            change = change.min(0.02);
+        if self.probability >= HIGH {
+            change = change.min(MOST_RISE);
         }
         self.probability += change;
         if delay_s == 0.0 && self.delay_s == 0.0 {
@@ -101,7 +108,7 @@ impl Pie {
     /// What becomes of a packet that finds so many bytes waiting.
     pub(super) fn arrives(&self, waiting_bytes: u64, random: &mut Random) -> Fate {
         let target_s = self.settings.target_ns as f64 / 1e9;
-        let is_calm = self.delay_s < target_s / 2.0 && self.probability < 0.2;
+        let is_calm = self.delay_s < target_s / 2.0 && self.probability < LOW;
         if self.burst_left_ns > 0 || is_calm || waiting_bytes <= LEAST_BYTES {
             return Fate::Enters;
         }
