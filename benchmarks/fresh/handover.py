@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _REPAIR, _REPAIR_QUEUE, _QUEUE_SEQUENCE, _REPAIR_OPTIONS, _TIMESTAMP, _REPAIR_WINDOW = 19, 20, 21, 22, 24, 29
 _RECEIVE_QUEUE, _SEND_QUEUE = 1, 2
 _IP_TRANSPARENT = 19
-_READ = 65_536
+_PIECE_BYTES = 65_536
 
 
 @dataclass(slots=True)
@@ -153,7 +153,7 @@ class Handover:
             from_byte=packets.distance(server.sent, server.first),
         )  # fmt: skip
         for source, target in ((near, far), (far, near)):
-            threading.Thread(target=pump, args=(source, target, _READ), daemon=True).start()
+            threading.Thread(target=pump, args=(source, target, _PIECE_BYTES), daemon=True).start()
 
 
 def _socket_in_place_of(own: Side, peer: Side) -> socket.socket:
@@ -185,7 +185,7 @@ def _socket_in_place_of(own: Side, peer: Side) -> socket.socket:
     set_tcp(_REPAIR_QUEUE, _SEND_QUEUE)
     at = 0
     while at < len(own.data):
-        at += made.send(bytes(own.data[at : at + _READ]))
+        at += made.send(bytes(own.data[at : at + _PIECE_BYTES]))
     window = struct.pack("5I", peer.sent, peer.window, max(peer.window, 1), max(own.window, 1), peer.sent)
     set_tcp(_REPAIR_WINDOW, window)
     set_tcp(_REPAIR, 0)

@@ -1,10 +1,8 @@
 """A transparent proxy of our own, for what no packaged one does: spoofs addresses and ports, relays, stores, rewrites.
 
 `python -m benchmarks.fresh.relay LOG SETTINGS`, settings in JSON: `port`, `mode` (`relay`, `store`, `recompress`,
-`cache`), `spoof` (`both`, `address`, `none`), `buffer` (bytes of each socket buffer, 0 for the kernel's), `read`
-(bytes a piece), `congestion_control`, `fast_open` (towards
-the mobile). The listening port gets its connections by TPROXY. Every handled answer is logged
-with what was done to it.
+`cache`), `spoof` (`both`, `address`, `none`), `congestion_control`, `fast_open` (towards the mobile). The listening
+port gets its connections by TPROXY. The log says of every answer what the proxy did to it.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from urllib.parse import urlsplit
 from benchmarks.fresh.origin import Log, endpoint
 
 _IP_TRANSPARENT, _IPV6_TRANSPARENT = 19, 75
+_PIECE_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +29,6 @@ class Settings:
     port: int = 8888
     mode: str = "relay"
     spoof: str = "both"
-    buffer: int = 0
-    read: int = 65_536
     congestion_control: str = "cubic"
     fast_open: bool = False
 
@@ -61,9 +58,6 @@ def _transparent(family: int, settings: Settings) -> socket.socket:
     else:
         made.setsockopt(socket.SOL_IP, _IP_TRANSPARENT, 1)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, settings.congestion_control.encode())
-    if settings.buffer:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, settings.buffer)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, settings.buffer)
     return made
 
 
@@ -76,10 +70,10 @@ def _towards_server(near: socket.socket, settings: Settings) -> socket.socket:
     return far
 
 
-def pump(source: socket.socket, target: socket.socket, size: int) -> None:
-    """Pass on until the end; what breaks one side breaks the other."""
+def pump(source: socket.socket, target: socket.socket, piece_bytes: int = _PIECE_BYTES) -> None:
+    """Pass on until the end, in pieces of so many bytes at most; what breaks one side breaks the other."""
     try:
-        while piece := source.recv(size):
+        while piece := source.recv(piece_bytes):
             target.sendall(piece)
         target.shutdown(socket.SHUT_WR)
     except OSError:
@@ -93,9 +87,9 @@ def pump(source: socket.socket, target: socket.socket, size: int) -> None:
 def _relay(near: socket.socket, settings: Settings, log: Log) -> None:
     with _towards_server(near, settings) as far:
         log.write(done="relayed", client=endpoint(near.getpeername()), server_side=endpoint(far.getsockname()))
-        up = threading.Thread(target=pump, args=(near, far, settings.read), daemon=True)
+        up = threading.Thread(target=pump, args=(near, far), daemon=True)
         up.start()
-        pump(far, near, settings.read)
+        pump(far, near)
         up.join()
 
 
@@ -103,7 +97,7 @@ def _message(source: socket.socket) -> Message | None:
     """Take in one whole message; None at the end of the connection."""
     waiting = b""
     while b"\r\n\r\n" not in waiting:
-        if not (piece := source.recv(65_536)):
+        if not (piece := source.recv(_PIECE_BYTES)):
             return None
         waiting += piece
     head, _, body = waiting.partition(b"\r\n\r\n")
@@ -114,7 +108,7 @@ def _message(source: socket.socket) -> Message | None:
             length = int(value)
     parts = [body]
     missing = length - len(body)
-    while missing > 0 and (piece := source.recv(65_536)):
+    while missing > 0 and (piece := source.recv(_PIECE_BYTES)):
         parts.append(piece)
         missing -= len(piece)
     return Message(head, b"".join(parts))
@@ -131,21 +125,21 @@ def _message_by_message(near: socket.socket, settings: Settings, log: Log, cache
     client = endpoint(near.getpeername())
     while (request := _message(near)) is not None:
         answer = cache.get(request.target) if settings.mode == "cache" else None
-        done, last_in = "answered from the cache", time.monotonic()
+        done, last_in_s = "answered from the cache", time.monotonic()
         if answer is None:
             far = far or _towards_server(near, settings)
             far.sendall(request.bytes())
             answer = _message(far)
             if answer is None:
                 return
-            done, last_in = "stored, then forwarded", time.monotonic()
+            done, last_in_s = "stored, then forwarded", time.monotonic()
             cache[request.target] = answer
         if settings.mode == "recompress":
             answer = _recompressed(answer)
-        first_out = time.monotonic()
+        first_out_s = time.monotonic()
         log.write(
             done=done, client=client, server_side=endpoint(far.getsockname()) if far else None,
-            first_out_after_last_in_s=first_out - last_in,
+            first_out_after_last_in_s=first_out_s - last_in_s,
         )  # fmt: skip
         near.sendall(answer.bytes())
         if b"connection: close" in request.head.lower():
