@@ -36,7 +36,10 @@ LENGTHS = range(34, 121)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of one flow: `right`, `inconclusive`, `reversed` into its opposite, or `refused` for want of TCP."""
+    """The outcome of one flow: `right`, `inconclusive`, `reversed` into its opposite, or `refused` for want of TCP.
+
+    `length` is what is left of packets: bytes from the IP header on.
+    """
 
     run: str
     length: int

@@ -52,7 +52,7 @@ listen split
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one proxy did in one run."""
+    """What one proxy did in one run: bytes or connections a second, and the time that it had a processor."""
 
     rate: float
     processor_s: float

@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.captures.containers import CaptureFile
+from tests.captures.containers import CaptureFile, Frame
 
 if TYPE_CHECKING:
     from benchmarks.fresh.scenario import Edits
@@ -20,20 +20,21 @@ def edited(capture: CaptureFile, place: str, edits: Edits, chance: random.Random
     if not capture.frames:
         return capture
     frames = capture.frames
-    first, last = frames[0].time_ns, frames[-1].time_ns
-    begin = first + round(edits.begin.get(place, 0.0) * (last - first))
-    end = last - round(edits.end.get(place, 0.0) * (last - first))
-    frames = [frame for frame in frames if begin <= frame.time_ns <= end]
+    first_ns, last_ns = frames[0].time_ns, frames[-1].time_ns
+    begin_ns = first_ns + round(edits.begin.get(place, 0.0) * (last_ns - first_ns))
+    end_ns = last_ns - round(edits.end.get(place, 0.0) * (last_ns - first_ns))
+    frames = [frame for frame in frames if begin_ns <= frame.time_ns <= end_ns]
     if share := edits.dropped.get(place, 0.0):
         frames = _without_bursts(frames, share, chance)
     if place == "mobile":
-        frames = [replace(frame, time_ns=_clock(frame.time_ns, first, last, edits)) for frame in frames]
+        frames = [replace(frame, time_ns=_by_clock(frame.time_ns, first_ns, last_ns, edits)) for frame in frames]
     return CaptureFile(capture.link_type, [replace(f, original_length=f.wire_length) for f in frames])
 
 
-def _without_bursts(frames: list, share: float, chance: random.Random) -> list:  # type: ignore[type-arg]
+def _without_bursts(frames: list[Frame], share: float, chance: random.Random) -> list[Frame]:
+    """The frames without bursts that are such a share of them all, in the mean."""
     mean = sum(_BURST) / 2
-    kept, skip = [], 0
+    kept, skip = list[Frame](), 0
     for frame in frames:
         if skip == 0 and chance.random() < share / mean / (1 - share):
             skip = chance.randint(*_BURST)
@@ -44,6 +45,8 @@ def _without_bursts(frames: list, share: float, chance: random.Random) -> list: 
     return kept
 
 
-def _clock(time_ns: int, first: int, last: int, edits: Edits) -> int:
-    moved = time_ns + int(edits.offset_s * 1e9) + int((time_ns - first) * edits.drift_ppm / 1e6)
-    return moved + sum(int(step * 1e9) for at, step in edits.steps if time_ns - first > at * (last - first))
+def _by_clock(time_ns: int, first_ns: int, last_ns: int, edits: Edits) -> int:
+    """The time by a clock that is off, drifts and is set at its steps, each at a share of the capture's time."""
+    after_ns = time_ns - first_ns
+    moved_ns = time_ns + int(edits.offset_s * 1e9) + int(after_ns * edits.drift_ppm / 1e6)
+    return moved_ns + sum(int(step_s * 1e9) for at, step_s in edits.steps if after_ns > at * (last_ns - first_ns))

@@ -40,11 +40,11 @@ def forward_port(path: NetworkPath, port: int, server_port: int) -> None:
     )  # fmt: skip
 
 
-def clamp_segments(path: MiddlePath, size: int) -> None:
+def clamp_segments(path: MiddlePath, segment_bytes: int) -> None:
     """Lower the MSS option of handshakes in both directions."""
     namespaces.inside(
         path.middle, "iptables", "-t", "mangle", "-A", "FORWARD", "-p", "tcp", "--tcp-flags", "SYN,RST", "SYN",
-        "-j", "TCPMSS", "--set-mss", str(size),
+        "-j", "TCPMSS", "--set-mss", str(segment_bytes),
     )  # fmt: skip
 
 

@@ -90,12 +90,19 @@ def judge_port(port: PortMaterial, further: Sequence[CheckFinding] = ()) -> Port
         each.cause for each in findings if each.cause and not (is_split and each.cause is Cause.SLOW_SERVER)
     ]
     return PortVerdict(
-        port.family, port.port, verdict, reason, tuple(dict.fromkeys(causes)),
-        len({each.host for each in port.places if not is_documentation_address(each.place.address)}),
-        len(_hosts(findings, Says.SPLIT, Says.SPLIT_SUPPORT)), len(_hosts(findings, Says.REGULAR)),
-        box.box_hops if box and is_split else None, box.router_before if box and is_split else "",
-        _numbers(port, findings), findings,
-    )  # fmt: skip
+        family=port.family,
+        port=port.port,
+        verdict=verdict,
+        reason=reason,
+        causes=tuple(dict.fromkeys(causes)),
+        hosts=len({each.host for each in port.places if not is_documentation_address(each.place.address)}),
+        hosts_split=len(_hosts(findings, Says.SPLIT, Says.SPLIT_SUPPORT)),
+        hosts_regular=len(_hosts(findings, Says.REGULAR)),
+        box_hops=box.box_hops if box and is_split else None,
+        router_before=box.router_before if box and is_split else "",
+        numbers=_numbers(port, findings),
+        findings=findings,
+    )
 
 
 def _guarded(findings: Sequence[CheckFinding]) -> tuple[CheckFinding, ...]:
@@ -151,7 +158,7 @@ def _open_reason(port: PortMaterial, support: Sequence[CheckFinding], findings: 
 
 def _numbers(port: PortMaterial, findings: Sequence[CheckFinding]) -> dict[str, float | int | None]:
     asked = [each for each in port.places if is_documentation_address(each.place.address)]
-    reached = [(each, found) for each, found in port.of(QUESTIONS, Questions)]
+    reached = list(port.of(QUESTIONS, Questions))
     numbers: dict[str, float | int | None] = {
         "documentation_addresses_asked": len(asked),
         "documentation_addresses_acknowledged": 0,

@@ -176,21 +176,27 @@ def _variable(given: dict[str, Any]) -> dict[str, Any]:
 
 
 @model.command(cls=ReportingCommand)
-@click.option("--rate", type=_AMOUNT, required=True, metavar="BIT/S", help="v, the mobile's rate in bit/s.")
+@click.option(
+    "--rate", "rate_bit_s", type=_AMOUNT, required=True, metavar="BIT/S", help="v, the mobile's rate in bit/s."
+)
 @click.option("--packet-bytes", type=_AMOUNT, default=1500.0, show_default=True, metavar="N", help="s, of a packet.")
-@click.option("--upstream", type=_AMOUNT, required=True, metavar="S", help="r1: round trip to the split point.")
-@click.option("--downstream", type=_AMOUNT, required=True, metavar="S", help="r2: round trip behind it.")
+@click.option(
+    "--upstream", "upstream_s", type=_AMOUNT, required=True, metavar="S", help="r1: round trip to the split point."
+)
+@click.option(
+    "--downstream", "downstream_s", type=_AMOUNT, required=True, metavar="S", help="r2: round trip behind it."
+)
 @click.option(
     "--slow-start/--filled", default=True, help="How the split point begins downstream.  [default: slow start]"
 )
 @_json
 def split_gain(
-    rate: float, packet_bytes: float, upstream: float, downstream: float, slow_start: bool, as_json: bool
+    rate_bit_s: float, packet_bytes: float, upstream_s: float, downstream_s: float, slow_start: bool, as_json: bool
 ) -> None:
     """How much sooner a split connection reaches the mobile's rate (Wei et al., section IV-A)."""
     from reference_sim.models.split_gain import split_gain as compute
 
-    found = compute(rate, packet_bytes, upstream, downstream, downstream_slow_start=slow_start)
+    found = compute(rate_bit_s, packet_bytes, upstream_s, downstream_s, downstream_slow_start=slow_start)
     sentence = (
         f"end to end after {found.regular_s:.3f} s, split after {found.split_s:.3f} s: {found.gain_s:.3f} s sooner "
         f"(the paper's short form: {found.approximate_gain_s:.3f} s)"
@@ -200,37 +206,60 @@ def split_gain(
 
 
 @model.command(cls=ReportingCommand)
-@click.option("--step", type=_AMOUNT, required=True, metavar="S", help="Ts, from report to report.")
-@click.option("--approach", type=_AMOUNT, required=True, metavar="1/S", help="delta.")
-@click.option("--switching", type=_AMOUNT, required=True, metavar="N", help="epsilon, in frames a second.")
-@click.option("--reference", type=_AMOUNT, default=100.0, show_default=True, metavar="N", help="q0, in frames.")
-@click.option("--buffer", type=_AMOUNT, default=200.0, show_default=True, metavar="N", help="Bmax, in frames.")
+@click.option("--step", "step_s", type=_AMOUNT, required=True, metavar="S", help="Ts, from report to report.")
+@click.option("--approach", "approach_per_s", type=_AMOUNT, required=True, metavar="1/S", help="delta.")
 @click.option(
-    "--mean-rate", type=_AMOUNT, required=True, metavar="N", help="Mean rate of the link, in frames a second."
+    "--switching", "switching_frames_s", type=_AMOUNT, required=True, metavar="N", help="epsilon, in frames a second."
 )
-@click.option("--variation-period", type=_AMOUNT, metavar="S", help="Tb, the shortest period of the rate's variation.")
+@click.option(
+    "--reference",
+    "reference_frames",
+    type=_AMOUNT,
+    default=100.0,
+    show_default=True,
+    metavar="N",
+    help="q0, in frames.",
+)
+@click.option(
+    "--buffer", "buffer_frames", type=_AMOUNT, default=200.0, show_default=True, metavar="N", help="Bmax, in frames."
+)
+@click.option(
+    "--mean-rate",
+    "mean_rate_frames_s",
+    type=_AMOUNT,
+    required=True,
+    metavar="N",
+    help="Mean rate of the link, in frames a second.",
+)
+@click.option(
+    "--variation-period",
+    "variation_period_s",
+    type=_AMOUNT,
+    metavar="S",
+    help="Tb, the shortest period of the rate's variation.",
+)
 @_json
 def window_parameters(
-    step: float,
-    approach: float,
-    switching: float,
-    reference: float,
-    buffer: float,
-    mean_rate: float,
-    variation_period: float | None,
+    step_s: float,
+    approach_per_s: float,
+    switching_frames_s: float,
+    reference_frames: float,
+    buffer_frames: float,
+    mean_rate_frames_s: float,
+    variation_period_s: float | None,
     as_json: bool,
 ) -> None:
     """Which constraints of Ren and Lin's guideline a choice of parameters breaks (equation 43, section 5.2)."""
     from reference_sim.models.window_parameters import check
 
     found = check(
-        step,
-        approach,
-        switching,
-        reference_frames=reference,
-        buffer_frames=buffer,
-        mean_rate_frames_s=mean_rate,
-        variation_period_s=variation_period,
+        step_s,
+        approach_per_s,
+        switching_frames_s,
+        reference_frames=reference_frames,
+        buffer_frames=buffer_frames,
+        mean_rate_frames_s=mean_rate_frames_s,
+        variation_period_s=variation_period_s,
     )
     broken = len(found.broken)
     verdict = "the choice keeps to the guideline"

@@ -22,7 +22,7 @@ SCHEMA = 1
 _UNIT = Number(0, min_open=True)
 _FORMATS = ("mahimahi", "two-columns", "csv", "capture")
 #: Options that are about one form of file.
-_OPTIONS_OF = {"csv": ("time_column", "rate_column", "time_unit", "rate_unit", "every"), "capture": ("skip",)}
+_OPTIONS_OF = {"csv": ("time_column", "rate_column", "time_unit", "rate_unit", "every_s"), "capture": ("skip_s",)}
 
 
 @click.command(cls=ReportingCommand, short_help="Convert a trace of a carrier's rate, or make one of a capture.")
@@ -32,6 +32,7 @@ _OPTIONS_OF = {"csv": ("time_column", "rate_column", "time_unit", "rate_unit", "
 @click.option("--to", type=click.Choice(["csv", "mahimahi"]), default="csv", show_default=True, help="What to write.")
 @click.option(
     "--interval",
+    "interval_s",
     type=Number(0.001, 1e6),
     metavar="S",
     help="Of the rates written; by default 0.1 s from mahimahi and captures, else as given.",
@@ -47,21 +48,25 @@ _OPTIONS_OF = {"csv": ("time_column", "rate_column", "time_unit", "rate_unit", "
     metavar="BIT/S",
     help="csv: 1000 for kbit/s.",
 )
-@click.option("--every", type=Number(1e-6, 1e6), metavar="S", help="csv: rows have no time, but this distance.")
-@click.option("--skip", type=Number(0, 1e6), default=0.0, metavar="S", help="capture: leave out the beginning.")
+@click.option(
+    "--every", "every_s", type=Number(1e-6, 1e6), metavar="S", help="csv: rows have no time, but this distance."
+)
+@click.option(
+    "--skip", "skip_s", type=Number(0, 1e6), default=0.0, metavar="S", help="capture: leave out the beginning."
+)
 @json_option("Write length, rates and steps as JSON.")
 def trace(
     file: Path,
     output: str | None,
     given: str,
     to: str,
-    interval: float | None,
+    interval_s: float | None,
     time_column: str,
     rate_column: str,
     time_unit: float,
     rate_unit: float,
-    every: float | None,
-    skip: float,
+    every_s: float | None,
+    skip_s: float,
     as_json: bool,
 ) -> None:
     """Convert a trace of a carrier's rate over time, for links of variable rate.
@@ -80,20 +85,20 @@ def trace(
     if given == "capture":
         from reference_sim.traces.captures import trace_of_capture
 
-        read = trace_of_capture(file, interval or 0.1, skip_s=skip)
+        read = trace_of_capture(file, interval_s or 0.1, skip_s=skip_s)
     else:
         try:
             text = file.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             raise UsageError(f"{file} must be text, with one time or rate in each line") from None
         if given == "mahimahi":
-            read = read_mahimahi(text, interval_s=interval or 0.1)
+            read = read_mahimahi(text, interval_s=interval_s or 0.1)
         elif given == "two-columns":
             read = read_two_columns(text)
         else:
-            read = read_csv(text, CsvForm(time_column, rate_column, time_unit, rate_unit, every))
-        if interval is not None and given != "mahimahi":
-            read = read.resampled(interval)
+            read = read_csv(text, CsvForm(time_column, rate_column, time_unit, rate_unit, every_s))
+        if interval_s is not None and given != "mahimahi":
+            read = read.resampled(interval_s)
     written = write_csv(read) if to == "csv" else write_mahimahi(read)
     if output is None:
         sys.stdout.write(written)

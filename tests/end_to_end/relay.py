@@ -6,12 +6,12 @@ import socket
 import sys
 import threading
 
-_CHUNK = 16_384
-_BUFFER = 65_536  # small, so that a slow leg holds the fast one back
+_CHUNK_BYTES = 16_384
+_BUFFER_BYTES = 65_536  # small, so that a slow leg holds the fast one back
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:
-    while chunk := source.recv(_CHUNK):
+    while chunk := source.recv(_CHUNK_BYTES):
         target.sendall(chunk)
     target.shutdown(socket.SHUT_WR)
 
@@ -22,7 +22,7 @@ def main() -> None:
     with socket.create_server((address, int(port))) as listener:
         sys.stderr.write("ready\n")
         down, _ = listener.accept()
-    down.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
+    down.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
     with down, socket.create_connection((server, int(server_port))) as up:
         back = threading.Thread(target=_copy, args=(up, down))
         back.start()

@@ -75,18 +75,18 @@ def ask(
     with socket.socket(family, socket.SOCK_STREAM) as link:
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         link.settimeout(patience_s)
-        begun = time.monotonic()
+        begun_s = time.monotonic()
         link.connect((address, port))
-        handshake_s = time.monotonic() - begun
+        handshake_s = time.monotonic() - begun_s
         if hops is not None:
             _limit(link, hops)
-        sent = time.monotonic()
+        sent_s = time.monotonic()
         link.sendall(question)
-        acknowledged_s = _acknowledged(link, sent, low_s)
+        acknowledged_s = _acknowledged(link, sent_s, low_s)
         was_reset = acknowledged_s is None and _info(link).get("state") not in _OPEN
         if hops is not None:
             _limit(link, _DEFAULT_HOPS)
-        head, answered_s = _answer(link, sent, patience_s if answer_s is None else answer_s)
+        head, answered_s = _answer(link, sent_s, patience_s if answer_s is None else answer_s)
         info = _info(link)
         ends_here = is_other_end_here(link)
         local_port = int(link.getsockname()[1])
@@ -96,7 +96,16 @@ def ask(
     # The first four bits hold the scale of what the other end offers.
     offered = (info.get("options", 0), info.get("wscale", 0) & 0xF, info.get("snd_mss", 0))
     return DataAnswer(
-        hops, handshake_s, acknowledged_s, answered_s, head, ends_here, least_s, local_port, offered, was_reset
+        hops=hops,
+        handshake_s=handshake_s,
+        acknowledged_after_s=acknowledged_s,
+        answered_after_s=answered_s,
+        head=head,
+        ends_here=ends_here,
+        least_round_trip_s=least_s,
+        local_port=local_port,
+        offered=offered,
+        was_reset=was_reset,
     )
 
 
@@ -107,24 +116,24 @@ def _limit(link: socket.socket, hops: int) -> None:
         link.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, hops)
 
 
-def _acknowledged(link: socket.socket, sent: float, wait_s: float) -> float | None:
+def _acknowledged(link: socket.socket, sent_s: float, wait_s: float) -> float | None:
     """When nothing is left to be acknowledged; None where that does not come to pass, or the connection breaks."""
-    while (passed := time.monotonic() - sent) < wait_s:
+    while (passed_s := time.monotonic() - sent_s) < wait_s:
         if _info(link).get("state") not in _OPEN:
             return None  # a reset empties the queue as well
         if not struct.unpack("i", fcntl.ioctl(link, _SIOCOUTQ, b"\0\0\0\0"))[0]:
-            return passed
-        time.sleep(max(_POLL_S, _POLL_SHARE * passed))
+            return passed_s
+        time.sleep(max(_POLL_S, _POLL_SHARE * passed_s))
     return None
 
 
-def _answer(link: socket.socket, sent: float, patience_s: float) -> tuple[bytes, float | None]:
+def _answer(link: socket.socket, sent_s: float, patience_s: float) -> tuple[bytes, float | None]:
     try:
         link.settimeout(patience_s)
         head = link.recv(2048)
     except OSError:
         return b"", None
-    return head, (time.monotonic() - sent if head else None)
+    return head, (time.monotonic() - sent_s if head else None)
 
 
 def _info(link: socket.socket) -> dict[str, int]:

@@ -35,14 +35,16 @@ def test_what_is_asked_for_is_always_among_the_first(drawn: tuple[int, np.ndarra
     assert len(chosen) <= asked or len(parts) > 1
 
 
-@given(st.lists(st.integers(0, _LAST - 1), min_size=1, max_size=60), st.integers(0, 70), st.integers(1, 20))
-def test_in_order_none_but_the_first_of_equal_attention_are_chosen(ranks: list[int], asked: int, size: int) -> None:
-    every = np.full(len(ranks), ranks[0])
-    first, chosen = FirstAsked(asked, len(every)), list[int]()
-    for begin in range(0, len(every), size):
-        places = np.arange(begin, min(begin + size, len(every)))
-        chosen += places[first.among(places, every[places])].tolist()
-    assert chosen == [*range(min(asked, len(every)))]
+@given(st.integers(1, 60), st.integers(0, _LAST - 1), st.integers(0, 70), st.integers(1, 20))
+def test_in_order_none_but_the_first_of_equal_attention_are_chosen(
+    count: int, rank: int, asked: int, size: int
+) -> None:
+    ranks = np.full(count, rank)
+    first, chosen = FirstAsked(asked, count), list[int]()
+    for begin in range(0, count, size):
+        places = np.arange(begin, min(begin + size, count))
+        chosen += places[first.among(places, ranks[places])].tolist()
+    assert chosen == [*range(min(asked, count))]
 
 
 def test_of_what_deserves_least_attention_as_many_come_first_as_will_be_left_over() -> None:
