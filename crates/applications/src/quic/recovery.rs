@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, VecDeque};
 
 use pepscope_path::{Nanoseconds, MILLISECOND, NEVER};
 
-/// RFC 9002: kPacketThreshold, kInitialRtt, kGranularity, and the default max_ack_delay (RFC 9000, section 18.2).
+/// RFC 9002: kPacketThreshold (packets after a lost one that were acknowledged, section 6.1.1), kInitialRtt, kGranularity,
+/// and the default max_ack_delay (RFC 9000, section 18.2).
 const PACKET_THRESHOLD: u32 = 3;
 const INITIAL_ROUND_TRIP_NS: Nanoseconds = 333 * MILLISECOND;
 const GRANULARITY_NS: Nanoseconds = MILLISECOND;
 pub(super) const ACKNOWLEDGEMENT_DELAY_NS: Nanoseconds = 25 * MILLISECOND;
 const INITIAL_WINDOW_PACKETS: u64 = 10;
 const LEAST_WINDOW_PACKETS: u64 = 2;
-/// Packets before the largest acknowledged one that make a packet lost (RFC 9002, section 6.1.1).
-const REMEMBERED: u32 = 64;
+/// Packets before the largest acknowledged one that an acknowledgement names: the bits of `earlier`.
+const REMEMBERED: u32 = u64::BITS;
 
 /// What has to arrive: a place in an exchange, and the length of its packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,13 +186,13 @@ impl Received {
         };
         if number > largest {
             let ahead = number - largest;
-            let shifted = |bits: u32| if bits < 64 { self.earlier << bits } else { 0 };
-            self.earlier = shifted(ahead) | if ahead <= 64 { 1 << (ahead - 1) } else { 0 };
+            let shifted = |bits: u32| if bits < REMEMBERED { self.earlier << bits } else { 0 };
+            self.earlier = shifted(ahead) | if ahead <= REMEMBERED { 1 << (ahead - 1) } else { 0 };
             self.largest = Some(number);
             return (true, ahead == 1);
         }
         let before = largest - number;
-        if before == 0 || before > 64 || self.earlier >> (before - 1) & 1 == 1 {
+        if before == 0 || before > REMEMBERED || self.earlier >> (before - 1) & 1 == 1 {
             return (false, false);
         }
         self.earlier |= 1 << (before - 1);
