@@ -8,13 +8,12 @@ and whether all is the same.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from detector.pair import CarriedStream
 from detector.streams import payload_fingerprints
 from pepscope.captures.datagrams import DatagramSample
-from pepscope.captures.packets import Int64Array, PayloadSample
+from pepscope.captures.packets import BoolArray, Int64Array, PayloadSample
 
 #: Bits of a fingerprint's offset that are its position in the datagram; the rest is the datagram.
 POSITION_BITS = 16
@@ -37,8 +36,6 @@ SHORT_BYTES = 16
 
 #: Longest header in front of the stream's bytes.
 LARGEST_HEADER_BYTES = 256
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 class _Located(Struct, frozen=True):

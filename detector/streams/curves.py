@@ -6,11 +6,10 @@ All functions are vectorised over packets; offsets are stream offsets as in `Pac
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from pepscope import _core
-from pepscope.captures.packets import Direction, Int64Array, PacketColumns, TcpFlag
+from pepscope.captures.packets import BoolArray, Direction, Int64Array, PacketColumns, TcpFlag
 
 #: A time that is not known, or never came.
 NEVER = np.int64(np.iinfo(np.int64).max)
@@ -24,8 +23,6 @@ DOUBTED_STEP_NS = 1_000_000
 
 #: More falls than this are a file out of order.
 BACKWARD_STEPS = 3
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 class ByteTimes(Struct, frozen=True):

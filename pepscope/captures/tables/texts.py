@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pepscope import _core
+from pepscope.captures.packets import Int64Array
 
-Int64Array: TypeAlias = npt.NDArray[np.int64]
 Slices: TypeAlias = tuple[npt.NDArray[np.uint8], Int64Array, Int64Array]
 
 #: The same as the core takes it.

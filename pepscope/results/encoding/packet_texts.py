@@ -11,7 +11,8 @@ import numpy as np
 from msgspec import Struct
 
 from pepscope.captures.files.named_packets import EvidencePacket, Locator, reading_line
-from pepscope.captures.tables.texts import Int64Array, SlicedTexts, joined, times
+from pepscope.captures.packets import Int64Array
+from pepscope.captures.tables.texts import SlicedTexts, joined, times
 from pepscope.results.encoding.packets import find_documents, packet_documents
 from pepscope.results.encoding.templates import VALUE, Column, Layout, Octets, Template, filled
 from pepscope.results.evidence.growing import Coded

@@ -16,6 +16,9 @@ from pepscope.results.evidence.table import Part
 #: Members of a piece of evidence that name packets, where none were looked for.
 UNNAMED = {"packets": None, "find": None}
 
+#: Lists of caveats whose text is kept: nearly all pieces of evidence have one of a few.
+_MOST_CAVEATS = 1024
+
 
 def _piece(form: Form, value: Callable[[], Any]) -> dict[str, Any]:
     """A piece of evidence but for its packets; `value` gives what differs from piece to piece, in this order."""
@@ -99,7 +102,3 @@ class PieceTexts:
     def members(self, named: dict[str, Any]) -> bytes:
         """The members that name packets, and the last bracket of the piece."""
         return b"," + self._layout.text(named, self._level)[1:]
-
-
-#: Lists of caveats whose text is kept: nearly all pieces of evidence have one of a few.
-_MOST_CAVEATS = 1024

@@ -14,12 +14,11 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from pepscope._core import row_codes
+from pepscope.captures.packets import BoolArray as BoolArray
+from pepscope.captures.packets import Int64Array as Int64Array
 from pepscope.captures.tables.texts import SlicedTexts
 from pepscope.results.evidence.growing import Coded
 from pepscope.results.verdicts import Evidence, FloatArray, Number, Outcome
-
-Int64Array = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Words(NamedTuple):

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from detector.streams.curves import NEVER, AckTimes, BoolArray, ByteTimes, acknowledgements, sent_data
-from pepscope.captures.packets import Direction, Int64Array, Mark, PacketColumns
+from detector.streams.curves import NEVER, AckTimes, ByteTimes, acknowledgements, sent_data
+from pepscope.captures.packets import BoolArray, Direction, Int64Array, Mark, PacketColumns
 from tests.detector.clocks.reference_separation import Cloud, thin
 from tests.detector.streams.reference_curves import first_arrivals, missed_packets, reaching
 

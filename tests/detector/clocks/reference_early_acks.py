@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 
-from detector.streams.curves import NEVER, BoolArray
-from pepscope.captures.packets import Direction, Int64Array
+from detector.streams.curves import NEVER
+from pepscope.captures.packets import BoolArray, Direction, Int64Array
 from pepscope.results.verdicts import FloatArray
 from tests.detector.clocks.reference_clouds import FlowTimes, Points, ack_points, data_points
 
