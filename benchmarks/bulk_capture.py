@@ -13,7 +13,7 @@ from benchmarks.packet_table import (
     FIN,
     MILLISECOND_NS,
     PSH,
-    SEGMENT,
+    SEGMENT_BYTES,
     START_NS,
     SYN,
     TEXT_STRIDE,
@@ -130,8 +130,8 @@ def bulk_tables(seed: int, segments: int) -> tuple[PacketTable, PacketTable]:
     receiver = _End(0xC0000210, 5201, receiver_isn)
     syn_ns = int(bulk.sent_ns[0]) - 22 * MILLISECOND_NS
     fin_ns = int(bulk.ack_arrived_ns[-1]) + MILLISECOND_NS
-    up = _from_sender(bulk, syn_ns, fin_ns, segments * SEGMENT)
-    down = _from_receiver(bulk, syn_ns, fin_ns, segments * SEGMENT)
+    up = _from_sender(bulk, syn_ns, fin_ns, segments * SEGMENT_BYTES)
+    down = _from_receiver(bulk, syn_ns, fin_ns, segments * SEGMENT_BYTES)
 
     up_clock, down_clock = _clock(up.sent_ns, 1_000_000 + seed), _clock(down.sent_ns, 777_000_000 + seed)
     arrived = np.flatnonzero(up.arrived_ns >= 0)
@@ -159,10 +159,10 @@ def _from_sender(bulk: _Bulk, syn_ns: int, fin_ns: int, stream_bytes: int) -> _W
     return _Way(
         sent_ns=sent,
         arrived_ns=np.concatenate([sent[:2] + 10 * MILLISECOND_NS, bulk.arrived_ns, sent[-2:] + 18 * MILLISECOND_NS]),
-        stream_byte=np.concatenate([[-1, 0], bulk.segment * SEGMENT, [stream_bytes, stream_bytes + 1]]),
+        stream_byte=np.concatenate([[-1, 0], bulk.segment * SEGMENT_BYTES, [stream_bytes, stream_bytes + 1]]),
         flags=flags,
         window=np.where(flags & SYN, 64_240, 502),
-        payload_bytes=np.concatenate([[0, 0], np.full(data, SEGMENT), [0, 0]]),
+        payload_bytes=np.concatenate([[0, 0], np.full(data, SEGMENT_BYTES), [0, 0]]),
         acked_byte=np.concatenate([[-1, 0], np.zeros(data, np.int64), [0, 1]]),
         sack_left=no_block,
         sack_right=no_block,
@@ -184,9 +184,9 @@ def _from_receiver(bulk: _Bulk, syn_ns: int, fin_ns: int, stream_bytes: int) -> 
         flags=np.concatenate([[SYN | ACK], np.full(acks, ACK), [FIN | ACK]]),
         window=np.concatenate([[65_160], 9_000 + bulk.acked % 3_000, [9_000]]),
         payload_bytes=np.zeros(acks + 2, np.int64),
-        acked_byte=np.concatenate([[0], bulk.acked * SEGMENT, [stream_bytes + 1]]),
-        sack_left=np.concatenate([[0], bulk.sack_left * SEGMENT, [0]]),
-        sack_right=np.concatenate([[0], bulk.sack_right * SEGMENT, [0]]),
+        acked_byte=np.concatenate([[0], bulk.acked * SEGMENT_BYTES, [stream_bytes + 1]]),
+        sack_left=np.concatenate([[0], bulk.sack_left * SEGMENT_BYTES, [0]]),
+        sack_right=np.concatenate([[0], bulk.sack_right * SEGMENT_BYTES, [0]]),
     )
 
 
@@ -223,7 +223,7 @@ def _packets(way: _Way, ends: tuple[_End, _End], timestamps: tuple[Array, Array]
         sack_right=np.where(sacks, after_syn[1] + way.sack_right & 0xFFFFFFFF, 0),
         ip_id=(np.arange(count) + 977 * stream & 0xFFFF).astype(np.uint16),
         ttl=np.zeros(count, np.uint8),
-        text=(way.stream_byte // SEGMENT + 104_729 * stream) * TEXT_STRIDE,
+        text=(way.stream_byte // SEGMENT_BYTES + 104_729 * stream) * TEXT_STRIDE,
     )
 
 

@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 SYN, FIN, RST, PSH, ACK = 2, 1, 4, 8, 16
 SNAP_LENGTH = 128
 START_NS = 1_700_000_000 * 10**9
-SEGMENT = 1448
+SEGMENT_BYTES = 1448
 MILLISECOND_NS = 10**6
 TEXT_STRIDE = 7919  # so that neighbouring segments and streams show other text
 

@@ -14,7 +14,7 @@ from benchmarks.packet_table import (
     MILLISECOND_NS,
     PSH,
     RST,
-    SEGMENT,
+    SEGMENT_BYTES,
     START_NS,
     SYN,
     TEXT_STRIDE,
@@ -72,18 +72,18 @@ def _web_script(segments: int, *, abort: bool, loss: bool) -> list[_Step]:
             index = sent + place
             when = turn + 0.01 * place
             if index == lost:
-                steps.append(_Step(turn + 1.2, True, index * SEGMENT, 300, SEGMENT, ACK))
+                steps.append(_Step(turn + 1.2, True, index * SEGMENT_BYTES, 300, SEGMENT_BYTES, ACK))
                 continue
             last = index == segments - 1
-            steps.append(_Step(when, True, index * SEGMENT, 300, SEGMENT, ACK | (PSH if last else 0)))
+            steps.append(_Step(when, True, index * SEGMENT_BYTES, 300, SEGMENT_BYTES, ACK | (PSH if last else 0)))
             hole = 0 <= lost < index
             if index % 2 or last or hole:
                 upto = lost if hole and when < turn + 1.2 else index + 1
-                steps.append(_Step(when + 0.002, False, 300, upto * SEGMENT, 0, ACK))
+                steps.append(_Step(when + 0.002, False, 300, upto * SEGMENT_BYTES, 0, ACK))
         sent += window
         window *= 2
         turn += 1.0
-    total = segments * SEGMENT
+    total = segments * SEGMENT_BYTES
     turn = max(step.round_trips for step in steps) + 0.1
     if lost >= 0:
         steps.append(_Step(turn, False, 300, total, 0, ACK))
@@ -189,5 +189,5 @@ def _web_table(
         zero,
         np.arange(count * width) & 0xFFFF,
         np.where(down, 57, 64),
-        (sequence // SEGMENT + each(stream) * 31) * TEXT_STRIDE,
+        (sequence // SEGMENT_BYTES + each(stream) * 31) * TEXT_STRIDE,
     )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 UP, DOWN = Direction.UP, Direction.DOWN
 CLIENT = Endpoint("10.1.2.3", 40_000, 1_000_000)
 SERVER = Endpoint("192.0.2.80", 80, 3_000_000_000, ttl=55)
-SEGMENT = 1000
+SEGMENT_BYTES = 1000
 REQUEST = stream(0, 200, 1)
 
 
@@ -50,9 +50,9 @@ def _started(client: Endpoint = CLIENT, server: Endpoint = SERVER) -> Conversati
 
 def _download(talk: Conversation, first: int, count: int, gap_ms: float = 1.0) -> Conversation:
     """`count` segments from offset `first`, each acknowledged 0.5 ms after it came."""
-    for offset in range(first, first + count * SEGMENT, SEGMENT):
-        talk.wait(gap_ms).send(DOWN, offset, 200, stream(offset, SEGMENT))
-        talk.wait(0.5).send(UP, 200, offset + SEGMENT)
+    for offset in range(first, first + count * SEGMENT_BYTES, SEGMENT_BYTES):
+        talk.wait(gap_ms).send(DOWN, offset, 200, stream(offset, SEGMENT_BYTES))
+        talk.wait(0.5).send(UP, 200, offset + SEGMENT_BYTES)
     return talk
 
 
@@ -193,7 +193,7 @@ def missing_syn_but_syn_ack() -> Scenario:
 def zero_window_and_probes() -> Scenario:
     """The client's window closes once; the server probes it with one byte, twice; then it opens."""
     talk = _download(_started(), 0, 3)
-    talk.wait(1).send(DOWN, 3000, 200, stream(3000, SEGMENT)).wait(0.5).send(UP, 200, 4000, window=0)
+    talk.wait(1).send(DOWN, 3000, 200, stream(3000, SEGMENT_BYTES)).wait(0.5).send(UP, 200, 4000, window=0)
     for _ in range(2):
         talk.wait(400).send(DOWN, 4000, 200, stream(4000, 1)).wait(0.5).send(UP, 200, 4000, window=0)
     talk.wait(300).send(UP, 200, 4000)
@@ -207,8 +207,8 @@ def zero_window_and_probes() -> Scenario:
 def retransmission() -> Scenario:
     """A segment comes again after 300 ms though it had been seen: its round trip is no sample (Karn)."""
     talk = _download(_started(), 0, 3)
-    talk.wait(1).send(DOWN, 3000, 200, stream(3000, SEGMENT)).wait(300)
-    talk.send(DOWN, 3000, 200, stream(3000, SEGMENT)).wait(0.5).send(UP, 200, 4000)
+    talk.wait(1).send(DOWN, 3000, 200, stream(3000, SEGMENT_BYTES)).wait(300)
+    talk.send(DOWN, 3000, 200, stream(3000, SEGMENT_BYTES)).wait(0.5).send(UP, 200, 4000)
     _download(talk, 4000, 3).close(200, 7000)
     return Scenario(
         talk.segments,
@@ -231,11 +231,11 @@ def retransmission() -> Scenario:
 def loss_before_the_capture() -> Scenario:
     """A hole, three duplicate acknowledgements, and the segment a round trip later: a retransmission."""
     talk = _download(_started(), 0, 3)
-    talk.send(DOWN, 3000, 200, stream(3000, SEGMENT), captured=False)
+    talk.send(DOWN, 3000, 200, stream(3000, SEGMENT_BYTES), captured=False)
     for offset in (4000, 5000, 6000):
-        talk.wait(1).send(DOWN, offset, 200, stream(offset, SEGMENT))
-        talk.wait(0.1).send(UP, 200, 3000, sack_blocks=((4000, offset + SEGMENT),))
-    talk.wait(60).send(DOWN, 3000, 200, stream(3000, SEGMENT)).wait(0.5).send(UP, 200, 7000)
+        talk.wait(1).send(DOWN, offset, 200, stream(offset, SEGMENT_BYTES))
+        talk.wait(0.1).send(UP, 200, 3000, sack_blocks=((4000, offset + SEGMENT_BYTES),))
+    talk.wait(60).send(DOWN, 3000, 200, stream(3000, SEGMENT_BYTES)).wait(0.5).send(UP, 200, 7000)
     _download(talk, 7000, 3).close(200, 10_000)
     return Scenario(
         talk.segments,
@@ -247,8 +247,8 @@ def reordering() -> Scenario:
     """Two neighbours swap places, 50 microseconds apart: no retransmission can be that fast."""
     talk = _download(_started(), 0, 3)
     ip_ids_swapped = Conversation(CLIENT, SERVER, talk.now_ns)
-    ip_ids_swapped.wait(1).send(DOWN, 3000, 200, stream(3000, SEGMENT))
-    ip_ids_swapped.send(DOWN, 4000, 200, stream(4000, SEGMENT))
+    ip_ids_swapped.wait(1).send(DOWN, 3000, 200, stream(3000, SEGMENT_BYTES))
+    ip_ids_swapped.send(DOWN, 4000, 200, stream(4000, SEGMENT_BYTES))
     early, late = ip_ids_swapped.segments
     talk.wait(1)
     talk.segments += [_at(late, talk.now_ns), _at(early, talk.now_ns + 50_000)]
@@ -263,7 +263,7 @@ def reordering() -> Scenario:
 def duplicate() -> Scenario:
     """The same packet twice, to the IP identification, as a mirror port shows it."""
     talk = _download(_started(), 0, 3)
-    talk.wait(1).send(DOWN, 3000, 200, stream(3000, SEGMENT))
+    talk.wait(1).send(DOWN, 3000, 200, stream(3000, SEGMENT_BYTES))
     talk.segments.append(_at(talk.segments[-1], talk.now_ns + 10_000))
     talk.wait(0.5).send(UP, 200, 4000)
     _download(talk, 4000, 3).close(200, 7000)
@@ -303,7 +303,7 @@ def capture_drops() -> Scenario:
     """The capture missed two data packets that the client acknowledges at once."""
     talk = _download(_started(), 0, 3)
     for offset in (3000, 4000):
-        talk.wait(1).send(DOWN, offset, 200, stream(offset, SEGMENT), captured=False)
+        talk.wait(1).send(DOWN, offset, 200, stream(offset, SEGMENT_BYTES), captured=False)
     talk.wait(0.5).send(UP, 200, 5000)
     _download(talk, 5000, 3).close(200, 8000)
     return Scenario(

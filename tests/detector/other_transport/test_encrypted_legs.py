@@ -38,7 +38,7 @@ def plain_leg(number: int, size: int, start_s: float) -> list[Frame]:
 
 
 def tls_leg(number: int, size: int, start_s: float) -> list[Frame]:
-    up, down = tls(REQUEST, number, handshake=517), tls(response(size, number), 99 + number, handshake=2600)
+    up, down = tls(REQUEST, number, handshake_bytes=517), tls(response(size, number), 99 + number, handshake_bytes=2600)
     return leg(mobile(number), PROXY, up, down, start_s=start_s)
 
 
@@ -126,7 +126,9 @@ def test_a_tunnel_of_whole_packets_is_no_leg(tmp_path: Path) -> None:
         lambda: plain_leg(0, 300_000, 3600.0),  # at another time
         lambda: plain_leg(0, 280_000, 0.0),  # of another size
         lambda: plain_leg(0, 306_000, 0.0),  # larger than what is to carry it
-        lambda: leg(upstream(0), ORIGIN, tls(REQUEST, 8, handshake=500), tls(response(299_000), 9, handshake=2500)),
+        lambda: leg(
+            upstream(0), ORIGIN, tls(REQUEST, 8, handshake_bytes=500), tls(response(299_000), 9, handshake_bytes=2500)
+        ),
     ],
     ids=["time", "smaller", "larger", "both-tls"],
 )

@@ -17,7 +17,7 @@ from tests.captures import containers
 from tests.captures.containers import Frame
 from tests.captures.conversation import Conversation, Endpoint
 
-SEGMENT = 1440
+SEGMENT_BYTES = 1440
 REQUEST = b"GET /picture HTTP/1.1\r\nHost: server.example\r\n\r\n"
 
 
@@ -31,8 +31,8 @@ def mosaic(length: int, seed: int = 5) -> bytes:
 def nearly_repeated(segments: int, seed: int = 7) -> tuple[bytes, bytes]:
     """A stream in two halves; of every five segments the second half has two at the same places as the first."""
     chance = random.Random(seed)
-    first = [chance.randbytes(SEGMENT) for _ in range(segments)]
-    second = [piece if number % 5 < 2 else chance.randbytes(SEGMENT) for number, piece in enumerate(first)]
+    first = [chance.randbytes(SEGMENT_BYTES) for _ in range(segments)]
+    second = [piece if number % 5 < 2 else chance.randbytes(SEGMENT_BYTES) for number, piece in enumerate(first)]
     return b"".join(first), b"".join(second)
 
 
@@ -101,8 +101,8 @@ def test_a_shift_that_most_pieces_contradict_is_none(tmp_path: Path) -> None:
     """However many of a late capture's pieces agree with an earlier part of the stream."""
     first, second = nearly_repeated(70)
     body, half = first + second, len(first)
-    mobile = capture(tmp_path / "mobile", b"", body, segment=SEGMENT, client="10.0.0.1", larger_from=half)
-    server = capture(tmp_path / "server", b"", body, segment=SEGMENT, client="10.0.0.1", seen_from=half)
+    mobile = capture(tmp_path / "mobile", b"", body, segment=SEGMENT_BYTES, client="10.0.0.1", larger_from=half)
+    server = capture(tmp_path / "server", b"", body, segment=SEGMENT_BYTES, client="10.0.0.1", seen_from=half)
     (pair,) = pair_captures(mobile, server, DetectOptions(first_at_client=True))
     assert pair.alignment[Direction.DOWN].shift_bytes == -half
     assert pair.alignment[Direction.DOWN].matched > 0.9
@@ -112,19 +112,29 @@ def test_a_shift_that_most_pieces_contradict_is_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("copies", [1, 2])
 def test_packets_lay_late_captures_over_each_other_where_content_is_monotonous(tmp_path: Path, copies: int) -> None:
-    body = b"\0" * 70 * SEGMENT
-    mobile = capture(tmp_path / "mobile", b"", body, segment=SEGMENT, client="10.0.0.1", copies=copies)
-    server = capture(tmp_path / "server", b"", body, segment=SEGMENT, client="10.0.0.1", seen_from=35 * SEGMENT)
+    body = b"\0" * 70 * SEGMENT_BYTES
+    mobile = capture(tmp_path / "mobile", b"", body, segment=SEGMENT_BYTES, client="10.0.0.1", copies=copies)
+    server = capture(
+        tmp_path / "server", b"", body, segment=SEGMENT_BYTES, client="10.0.0.1", seen_from=35 * SEGMENT_BYTES
+    )
     (pair,) = pair_captures(mobile, server, DetectOptions(first_at_client=True))
-    assert pair.alignment[Direction.DOWN].shift_bytes == -35 * SEGMENT
+    assert pair.alignment[Direction.DOWN].shift_bytes == -35 * SEGMENT_BYTES
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_packet_or_two_that_look_alike_by_chance_lay_nothing(tmp_path: Path, seed: int) -> None:
-    body = b"\0" * 70 * SEGMENT
+    body = b"\0" * 70 * SEGMENT_BYTES
     ids = random.Random(seed)
     mobile, server = (
-        capture(tmp_path / place, b"", body, segment=SEGMENT, client="10.0.0.1", seen_from=late * SEGMENT, ip_ids=ids)
+        capture(
+            tmp_path / place,
+            b"",
+            body,
+            segment=SEGMENT_BYTES,
+            client="10.0.0.1",
+            seen_from=late * SEGMENT_BYTES,
+            ip_ids=ids,
+        )
         for place, late in (("mobile", 20), ("server", 35))
     )
     for pair in pair_captures(mobile, server, DetectOptions(first_at_client=True)):
