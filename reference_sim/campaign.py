@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pepscope
 from pepscope.errors import UsageError
 from pepscope.extras import needed
+from pepscope.processes.parts import usable_processors
 from pepscope.processes.workers import over_workers
 from pepscope.whole_file import write_whole
 from reference_sim.intervals import mean_interval
@@ -140,7 +140,7 @@ def _run_all(
     jobs: list[Job], processes: int | None, scheduler: str | None, shared: Path | None
 ) -> Generator[tuple[int, dict[str, float | None]], None, None]:
     """The index and the measures of each run, as they end; `shared` is a file that all workers must see."""
-    workers = min(processes or os.cpu_count() or 1, max(1, len(jobs)))
+    workers = min(processes or usable_processors(), max(1, len(jobs)))
     if workers == 1 and scheduler is None:
         yield from ((job.index, run_job(job)) for job in jobs)
         return

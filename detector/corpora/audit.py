@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
@@ -24,6 +23,7 @@ from detector.one_capture.networks import read_networks
 from detector.options import DECISION_PROBABILITY
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.extras import missing_package
+from pepscope.processes.parts import usable_processors
 from pepscope.processes.workers import PATIENCE_S, ClusterLostError, over_workers
 from pepscope.results.verdicts import Verdict
 from pepscope.whole_file import write_whole
@@ -93,7 +93,7 @@ def audit_captures(
         read_networks(networks)  # workers read it again, for whom it is too late to refuse it
     _claim(directory)
     workers = partial(
-        over_workers, processes=processes or os.cpu_count() or 1, scheduler=scheduler, patience_s=patience_s,
+        over_workers, processes=processes or usable_processors(), scheduler=scheduler, patience_s=patience_s,
         imported=IMPORTED,
     )  # fmt: skip
     tell = progress or (lambda *_: None)

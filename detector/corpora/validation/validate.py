@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from detector.corpora.validation.results import OWN_NAME, Validation
 from detector.corpora.validation.simulated_truth import CAMPAIGN, TRUTH, read_simulated
 from detector.options import DECISION_PROBABILITY
 from pepscope.errors import PepscopeError, UsageError
+from pepscope.processes.parts import usable_processors
 from pepscope.processes.workers import over_workers
 
 #: A difference that chance makes less often than this is none of chance.
@@ -61,7 +61,7 @@ def validate(
         RunWork(run, tuple(str(path.absolute()) for path in run.captures), others, least_probability, memory_bytes)
         for run in runs
     ]
-    judged = _judged(work, processes or os.cpu_count() or 1, progress or (lambda *_: None))
+    judged = _judged(work, processes or usable_processors(), progress or (lambda *_: None))
     names = (OWN_NAME, *(each.name for each in others))
     found = Validation(tuple(map(str, corpora)), tuple(judged), names)
     if not found.cases:
