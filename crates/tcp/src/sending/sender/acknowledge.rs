@@ -57,7 +57,7 @@ impl Sender {
         } else if self.episode.kind() == Recovery::Rack {
             found_loss |= self.detect_lost_again(now, &released);
         }
-        let is_duplicate = was_outstanding && self.is_duplicate(segment, &released, window_is_same);
+        let is_duplicate = !advanced && was_outstanding && self.is_duplicate(segment, &released, window_is_same);
         if !advanced && !is_duplicate {
             if !was_outstanding {
                 self.retries = 0; // an answer to a window probe
@@ -160,7 +160,7 @@ impl Sender {
 
     /// Samples the round-trip time: once a round trip, unless the timer takes every sample.
     #[inline(always)]
-    fn time_round_trip(&mut self, round_trip_time: Nanoseconds, acknowledgement: u64) {
+    pub(super) fn time_round_trip(&mut self, round_trip_time: Nanoseconds, acknowledgement: u64) {
         self.shortest_round_trip = self.shortest_round_trip.min(round_trip_time);
         let is_new_round = acknowledgement > self.timed_until;
         if is_new_round || self.timer.takes_every_sample() {

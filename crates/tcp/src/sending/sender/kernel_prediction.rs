@@ -69,14 +69,7 @@ impl Sender {
         self.rate.delivered_bytes += advance;
         let round_trip_time = now - sent_at;
         self.retries = 0;
-        self.shortest_round_trip = self.shortest_round_trip.min(round_trip_time);
-        let is_new_round = acknowledgement > self.timed_until;
-        if is_new_round || self.timer.takes_every_sample() {
-            self.timer.sample(round_trip_time, is_new_round);
-        }
-        if is_new_round {
-            self.timed_until = self.flight.next();
-        }
+        self.time_round_trip(round_trip_time, acknowledgement);
         self.notify_predicted(now, advance, pipe_before, round_trip_time);
         self.restart_linux_timer(now);
         Some(self.queue.acknowledge(acknowledgement, self.segment_bytes))
