@@ -116,7 +116,7 @@ impl Sender {
         self.flight.lost_bytes() > lost_before
     }
 
-    /// Whether a segment that acknowledges nothing new is a duplicate ACK: with SACK it reports data for the first
+    /// Whether a segment that acknowledges nothing new is a duplicate: with SACK it reports data for the first
     /// time, without SACK it carries nothing and leaves the window as it was (RFC 5681, section 2).
     #[inline(always)]
     fn is_duplicate(&self, segment: &Segment, released: &Released, window_is_same: bool) -> bool {
