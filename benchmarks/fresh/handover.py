@@ -153,7 +153,7 @@ class Handover:
             from_byte=packets.distance(server.sent, server.first),
         )  # fmt: skip
         for source, target in ((near, far), (far, near)):
-            threading.Thread(target=pump, args=(source, target, _PIECE_BYTES), daemon=True).start()
+            threading.Thread(target=pump, args=(source, target), daemon=True).start()
 
 
 def _socket_in_place_of(own: Side, peer: Side) -> socket.socket:

@@ -70,10 +70,10 @@ def _towards_server(near: socket.socket, settings: Settings) -> socket.socket:
     return far
 
 
-def pump(source: socket.socket, target: socket.socket, piece_bytes: int = _PIECE_BYTES) -> None:
-    """Pass on until the end, in pieces of so many bytes at most; what breaks one side breaks the other."""
+def pump(source: socket.socket, target: socket.socket) -> None:
+    """Pass on until the end; what breaks one side breaks the other."""
     try:
-        while piece := source.recv(piece_bytes):
+        while piece := source.recv(_PIECE_BYTES):
             target.sendall(piece)
         target.shutdown(socket.SHUT_WR)
     except OSError:
