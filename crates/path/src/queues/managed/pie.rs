@@ -7,7 +7,7 @@ use crate::settings::SettingsError;
 
 /// RFC 8033, section 4.1: no early drop below so many mean packets.
 const LEAST_BYTES: u64 = 2 * 1024;
-/// RFC 8033, section 4.1: marks count for less, so that above this probability packets are dropped all the same.
+/// RFC 8033, section 5.1: marks count for less, so that above this probability packets are dropped all the same.
 const MOST_MARKING: f64 = 0.1;
 /// RFC 8033, section 4.2: weights (per second) of the delay beyond the target and of its change since the last update.
 const ALPHA: f64 = 0.125;
