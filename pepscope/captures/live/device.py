@@ -13,6 +13,7 @@ from pepscope.errors import CaptureError, FilterError
 BUFFER_BYTES = 16 << 20
 _TIMEOUT_MS = 100
 _EVERYTHING_BYTES = 262_144
+_MOST_AT_ONCE = 1 << 20
 
 #: What `Device.copy_to` gives: all is well, and so it is where another thread broke it off (PCAP_ERROR_BREAK).
 _ENDED_IN_ORDER = (0, libpcap.BROKEN_OFF)
@@ -44,6 +45,8 @@ class Device:
             self._pcap = libpcap.library()
         except OSError as missing:
             raise CaptureError(f"{name} cannot be captured on: {missing}") from None
+        # pcap_dump is handed to libpcap as it is: no packet passes through Python.
+        self._write = ctypes.cast(self._pcap.pcap_dump, ctypes.c_void_p)
         error = ctypes.create_string_buffer(libpcap.ERROR_BUFFER_BYTES)
         self._handle = self._pcap.pcap_create(name.encode(), error)
         if not self._handle:
@@ -89,9 +92,24 @@ class Device:
 
     def copy_to(self, output: CaptureOutput) -> bool:
         """Write packets until `break_off` is called; False where the capture ended by itself (see `complaint`)."""
-        # pcap_dump is handed to libpcap as it is: no packet passes through Python.
-        write = ctypes.cast(self._pcap.pcap_dump, ctypes.c_void_p)
-        return self._pcap.pcap_loop(self._handle, -1, write, output.dumper) in _ENDED_IN_ORDER
+        return self._pcap.pcap_loop(self._handle, -1, self._write, output.dumper) in _ENDED_IN_ORDER
+
+    def copy_rest_to(self, output: CaptureOutput) -> bool:
+        """Write what the kernel handed over until now, which a broken-off `copy_to` leaves unread; False where that
+        failed (see `complaint`).
+
+        A thread that waited for a processor may not have read for long.
+        """
+        self._pcap.pcap_setnonblock(self._handle, 1, ctypes.create_string_buffer(libpcap.ERROR_BUFFER_BYTES))
+        left = self.counts().received
+        while left > 0:
+            copied: int = self._pcap.pcap_dispatch(self._handle, min(left, _MOST_AT_ONCE), self._write, output.dumper)
+            if copied == libpcap.BROKEN_OFF:  # a second time
+                continue
+            if copied <= 0:
+                return copied == 0
+            left -= copied
+        return True
 
     def break_off(self) -> None:
         """End `copy_to`, which another thread is in; or the next one, where none is."""

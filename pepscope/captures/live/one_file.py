@@ -30,7 +30,7 @@ class LiveCapture:
         self._thread.start()
 
     def _capture(self) -> None:
-        if not self._device.copy_to(self._output):
+        if not (self._device.copy_to(self._output) and self._device.copy_rest_to(self._output)):
             self._ended_early = self._device.complaint()
 
     @property
@@ -39,7 +39,12 @@ class LiveCapture:
         return self._thread.is_alive()
 
     def finish(self) -> dict[str, int]:
-        """Stop; packets written, and packets missed because they were not read in time. Raises CaptureError."""
+        """Stop, once what the kernel handed over is written; packets written, and packets missed because they were not
+        read in time. Raises CaptureError.
+
+        The kernel hands packets over in blocks, 0.1 to 0.2 s after the first of a block came: who wants the last ones
+        waits for so long before.
+        """
         self._device.break_off()
         self._thread.join()
         try:

@@ -108,6 +108,8 @@ class SlicedCapture:
         try:
             while True:
                 goes_on = self._device.copy_to(self._output)
+                if goes_on and self._ending.is_set():
+                    goes_on = self._device.copy_rest_to(self._output)
                 ended_ns = time.time_ns()
                 cause = "" if goes_on else self._device.complaint()
                 self.counts = self._device.counts()

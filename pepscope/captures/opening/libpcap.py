@@ -65,6 +65,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "pcap_close": (None, (_HANDLE,)),
     "pcap_compile": (c_int, (_HANDLE, POINTER(Program), c_char_p, c_int, c_uint32)),
     "pcap_create": (_HANDLE, (c_char_p, c_char_p)),
+    "pcap_dispatch": (c_int, (_HANDLE, c_int, c_void_p, _DUMPER)),
     "pcap_dump_close": (None, (_DUMPER,)),
     "pcap_dump_file": (c_void_p, (_DUMPER,)),
     "pcap_dump_flush": (c_int, (_DUMPER,)),
@@ -79,6 +80,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "pcap_set_timeout": (c_int, (_HANDLE, c_int)),
     "pcap_set_tstamp_precision": (c_int, (_HANDLE, c_int)),
     "pcap_setfilter": (c_int, (_HANDLE, POINTER(Program))),
+    "pcap_setnonblock": (c_int, (_HANDLE, c_int, c_char_p)),
     "pcap_stats": (c_int, (_HANDLE, POINTER(Statistics))),
     "pcap_statustostr": (c_char_p, (c_int,)),
 }

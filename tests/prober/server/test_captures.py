@@ -17,6 +17,7 @@ import pytest
 
 from pepscope.captures.capture import open_capture
 from prober.client.control_client import ControlClient
+from prober.client.task_captures import LEAST_GRACE_S
 from prober.errors import ControlError, MalformedMessageError
 from prober.protocol.control_messages import CaptureSummary
 from prober.protocol.plain_requests import TcpRequest, UploadReport
@@ -70,7 +71,7 @@ def test_a_capture_has_what_was_measured_and_nothing_else(here: Here, state: Pat
     port = move(here)
     here.control.clock()  # the control channel is not part of it
     assert all(entry.is_over for entry in here.control.served(settle_s=60.0))
-    time.sleep(1.0)  # libpcap hands over blocks of 100 ms, to a thread that may have to wait for a processor
+    time.sleep(LEAST_GRACE_S)
     summary = here.control.fetch_capture(capture, tmp_path / "c.pcap")
     packets = packets_of(tmp_path / "c.pcap")
     assert len(packets) == summary.packets > 10
