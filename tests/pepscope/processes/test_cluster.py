@@ -35,11 +35,12 @@ def collected() -> Iterator[None]:
 
 
 def logged(path: str) -> str:
-    """Says in `path` that it began, waits while `wait` lies beside it, and kills its process where told to."""
+    """Says in `path` that it began, waits while `wait` lies beside it unless it is free, and kills its process where
+    told to."""
     place = Path(path)
     with place.open("a") as stream:
         stream.write(f"{os.getpid()}\n")
-    while (place.parent / "wait").exists():
+    while (place.parent / "wait").exists() and place.suffix != ".free":
         time.sleep(0.01)
     if place.suffix == ".kills":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -81,13 +82,13 @@ def test_work_goes_on_when_a_killed_scheduler_comes_back(tmp_path: Path) -> None
 
 
 def test_a_scheduler_that_stays_away_is_one_sentence(tmp_path: Path) -> None:
-    paths = items(tmp_path, [str(number) for number in range(12)])
+    paths = items(tmp_path, ["0.free", *map(str, range(1, 12))])
+    (tmp_path / "wait").touch()
     with cluster(1) as running:
         # Its worker has to start within the patience, too.
         wait_until(lambda: running.workers() == 1)
         found = over_workers(logged, paths, processes=1, scheduler=running.address, patience_s=2)
         next(found)
-        (tmp_path / "wait").touch()
         running.stop()
         with pytest.raises(ClusterLostError, match="went away and did not come back within 2 s") as raised:
             list(found)

@@ -146,13 +146,13 @@ def test_a_signal_while_processes_start_leaves_none_behind(number: signal.Signal
         "from pepscope.processes.signals import end_in_order\n"
         "def work(part):\n"
         "    os.kill(os.getppid(), int(sys.argv[1]))\n"
-        "    time.sleep(120)\n"
+        "    time.sleep(3600)\n"
         "end_in_order()\n"
         "sys.exit(exit_status(lambda: list(by_parts(work, range(100), 8))))\n"
     )
     command = [sys.executable, "-c", program, str(int(number))]
     # It ends when no process holds its standard error.
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=600, check=False)
     assert done.returncode == 128 + number
     assert len(done.stderr.strip().splitlines()) == 1
 

@@ -66,12 +66,11 @@ def test_objects_arrive_as_they_were_made(application: Application, direction: D
 
 def served(end: MobileEnd, after: int) -> list[Any]:
     """The server writes its log once a connection ended, which the mobile may be the first to know."""
-    for _ in range(50):
-        entries = end.control.served(after)
-        if entries:
-            return entries
+    deadline_s = time.monotonic() + 60
+    while not (entries := end.control.served(after)):
+        assert time.monotonic() < deadline_s, "nothing was served"
         time.sleep(0.05)
-    return []
+    return entries
 
 
 def test_the_data_connection_of_ftp_comes_first(end: MobileEnd) -> None:

@@ -23,7 +23,7 @@ from pepscope.errors import PepscopeError, UsageError
 from tests.detector.corpora.watch.cut_captures import SPLIT, WHOLE, frames_of, settle, write_slices
 
 FRAMES, LINK_TYPE = frames_of(SPLIT)
-PATIENCE_S = 60
+PATIENCE_S = 300
 
 
 def run(*arguments: object) -> Result:

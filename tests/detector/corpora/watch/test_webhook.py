@@ -20,7 +20,7 @@ from pepscope.errors import UsageError
 from pepscope.results.verdicts import Verdict
 from tests.detector.corpora.watch.cut_captures import SPLIT
 
-PATIENCE_S = 60
+PATIENCE_S = 300
 
 
 class Hook:
@@ -28,6 +28,7 @@ class Hook:
 
     def __init__(self, statuses: list[int]) -> None:
         self.bodies: list[dict[str, Any]] = []
+        self.asked = threading.Event()
         self.all_well = threading.Event()
         hook = self
 
@@ -35,6 +36,7 @@ class Hook:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 hook.bodies.append(json.loads(body))
+                hook.asked.set()
                 status = statuses.pop(0) if statuses else 204
                 self.send_response(status)
                 self.end_headers()
@@ -112,12 +114,15 @@ def test_the_end_does_not_wait_for_long(
     changes: list[Change], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webhook, "_LAST_TRIES_S", 0.1)
-    alerts = Webhook(f"http://127.0.0.1:{dead_port()}/", pauses_s=(3600,))
+    hook = Hook([503])
+    alerts = Webhook(hook.url, pauses_s=(3600,))
     for _ in range(3):
         alerts.post(changes, "eth0")
+    assert hook.asked.wait(PATIENCE_S)
     alerts.close()
+    hook.close()
     assert alerts.failed == 1
-    assert said[-1].startswith("2 alerts did not reach http://127.0.0.1:")
+    assert said[-1] == f"2 alerts did not reach {hook.url} before the end"
 
 
 def test_of_too_many_the_oldest_go(changes: list[Change], monkeypatch: pytest.MonkeyPatch) -> None:
