@@ -10,7 +10,7 @@ import threading
 import time
 
 PORT = 7007
-_WAITING_S = 2.0
+_WAITING_S = 10.0
 
 
 def serve() -> None:

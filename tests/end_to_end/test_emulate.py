@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import signal
-import statistics
 import subprocess
 import sys
 import sysconfig
@@ -124,12 +123,15 @@ def test_datagrams_are_delayed_and_lost_by_the_scenario_without_changes_to_the_h
     times = json.loads(finished.stdout)
     truth = json.loads((tmp_path / "run" / "truth.json").read_text())
     (line,) = truth["hops"]
-    assert line["down"]["lost_packets"] == count - len(times)
-    assert 0.1 < (count - len(times)) / count < 0.3
-    assert min(times.values()) >= 2 * LINE["delay_s"]
-    assert statistics.median(times.values()) < 3 * LINE["delay_s"]
+    up, down = line["up"], line["down"]
+    assert (up["offered_packets"], up["lost_packets"], down["delivered_packets"]) == (count, 0, len(times))
+    assert 0.1 < down["lost_packets"] / down["offered_packets"] < 0.3
+    # What comes at once, because a process had waited for a processor, may wait for each other or find no room.
+    assert down["offered_packets"] == up["delivered_packets"] == count - up["overflowed_packets"]
+    assert 2 * LINE["delay_s"] <= min(times.values()) < 3 * LINE["delay_s"]
     (part,) = truth["live"]["parts"]
-    assert part["lateness"]["packets"] == sum(part["left_packets"].values()) == count + len(times)
+    assert part["left_packets"] == {way: line[way]["delivered_packets"] for way in ("down", "up")}
+    assert part["lateness"]["packets"] == sum(part["left_packets"].values())
     assert sum(part["lateness"]["counts"]) == part["lateness"]["packets"]
     assert network_of(host) == before
 

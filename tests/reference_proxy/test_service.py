@@ -181,7 +181,7 @@ def test_it_does_not_connect_to_itself(tmp_path: Path) -> None:
 
 def test_a_flood_of_idle_connections_is_bounded_and_leaves_room_for_others(tmp_path: Path) -> None:
     """More than are allowed wait in the kernel; idle ones are closed at their time limit."""
-    options = ("--set", "limits.connections=20", "--set", "limits.handshake_s=0.5")
+    options = ("--set", "limits.connections=20", "--set", "limits.handshake_s=2")
     with serving(echo) as server, proxy(tmp_path, "split", *options) as running:
         flood = [running.connect() for _ in range(60)]
         assert running.await_event("full")["level"] == "warning"
