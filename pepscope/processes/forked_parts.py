@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from pepscope.errors import PepscopeError
 from pepscope.processes.forked import ForkedProcess, forked
-from pepscope.processes.signals import signals_held
+from pepscope.processes.signals import LOOK_S, signals_held
 
 Made = TypeVar("Made")
 
@@ -89,7 +89,9 @@ def _received(processes: dict[int, ForkedProcess]) -> dict[int, Made]:
     waiting = select.poll()
     for pipe in processes:
         waiting.register(pipe, select.POLLIN)
-    for pipe, _ in waiting.poll():
+    while not (ready := waiting.poll(LOOK_S * 1000)):
+        pass
+    for pipe, _ in ready:
         message = processes[pipe].received()
         if message is None:
             if exit_code := processes.pop(pipe).end():

@@ -13,6 +13,10 @@ from types import FrameType
 #: What asks a program to end: the terminal's Ctrl-C, the system, a terminal that goes away.
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
+#: What waits for other processes looks up so often. The system may hand a signal to any thread, and does so where it
+#: came while the process was stopped (Ctrl-Z): Python handles it in the main thread, but does not wake that.
+LOOK_S = 0.5
+
 #: What takes an object down takes less, else the signal comes a third time.
 _AGAIN_S = 0.05
 

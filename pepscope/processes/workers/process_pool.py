@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from types import FrameType
 from typing import NoReturn, TypeVar
 
-from pepscope.processes.signals import ENDING_SIGNALS, EndedBySignal, signals_held, take_signals
+from pepscope.processes.signals import ENDING_SIGNALS, LOOK_S, EndedBySignal, signals_held, take_signals
 from pepscope.processes.workers.errors import MOST_TRIES, WorkerDiedError
 
 Item = TypeVar("Item")
@@ -96,7 +96,7 @@ def _until_one_dies(
         for _ in range(at_once):
             submit()
         while running:
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
+            for future in wait(running, LOOK_S, FIRST_COMPLETED).done:
                 place = running[future]
                 try:
                     outcome: Outcome | Exception = future.result()

@@ -157,6 +157,21 @@ def test_a_signal_while_processes_start_leaves_none_behind(number: signal.Signal
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+def test_a_signal_that_another_thread_takes_ends_the_work_too() -> None:
+    program = (
+        "import signal, sys, threading, time\n"
+        "from pepscope.processes.parts import by_parts\n"
+        "from pepscope.command_line.failures import exit_status\n"
+        "def take():\n"
+        "    time.sleep(0.5)\n"
+        "    signal.pthread_kill(threading.get_ident(), signal.SIGINT)\n"
+        "threading.Thread(target=take).start()\n"
+        "sys.exit(exit_status(lambda: list(by_parts(lambda _: time.sleep(3600), range(100), 2))))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=False)
+    assert (done.returncode, done.stderr) == (130, "\npepscope: interrupted\n")
+
+
 def test_who_stops_asking_leaves_no_process_behind() -> None:
     parts = by_parts(lambda _: os.getpid(), range(1000), 2)
     _, process = next(parts)

@@ -159,6 +159,22 @@ def unfinished(path: str) -> None:
         time.sleep(3600)
 
 
+def test_a_signal_that_another_thread_takes_ends_the_work_too(tmp_path: Path) -> None:
+    taking = (
+        "import threading\n"
+        "def take():\n"
+        "    while len(os.listdir(os.path.dirname(sys.argv[1]))) < 2:\n"
+        "        time.sleep(0.05)\n"
+        "    time.sleep(0.2)\n"
+        "    signal.pthread_kill(threading.get_ident(), signal.SIGINT)\n"
+        "if __name__ == '__main__':\n"
+        "    threading.Thread(target=take).start()\n"
+    )
+    done = run(f"{IN_ORDER}from pepscope.command_line.failures import exit_status\n{taking}{POOL}", f"{tmp_path}/")
+    assert (done.returncode, done.stderr) == (130, SENTENCES[signal.SIGINT])
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("number", ENDING_SIGNALS)
 @pytest.mark.parametrize("reaches", [os.kill, os.killpg], ids=["the command", "all its processes"])
 @pytest.mark.parametrize("begun", [False, True])
