@@ -99,6 +99,21 @@ def _short(chance: random.Random) -> Scenario:
     return _local(chance, jobs=downloads(chance, sizes, spread_s=1.2))
 
 
+def _short_passed(chance: random.Random) -> Scenario:
+    """The receiver's own acknowledgements pass as well: few of a middlebox's among them."""
+    sizes = [chance.randrange(1_500, 30_000) for _ in range(10)]
+    plan = replace(cellular(chance), settings=everywhere(tcp_timestamps="0"))
+    return _local(chance, plan, {"receivers_acknowledgements": "passed"}, jobs=downloads(chance, sizes, spread_s=1.0))
+
+
+def _in_one_room(chance: random.Random) -> Scenario:
+    """Stamps of receiver and middlebox fall into one tick."""
+    plan = PathPlan(local=True)
+    return _local(
+        chance, plan, {"receivers_acknowledgements": "passed"}, jobs=downloads(chance, [300_000, *[3_000] * 5])
+    )
+
+
 def _mixed(chance: random.Random) -> Scenario:
     """Port 80 is acknowledged in the middle, port 8080 is not."""
     plan = cellular(chance)
@@ -166,6 +181,8 @@ SPLIT: Mapping[str, Draw] = {
     "localack-both": _both,
     "localack-terminal": _terminal,
     "localack-short": _short,
+    "localack-short-passed-nots": _short_passed,
+    "localack-local": _in_one_room,
     "localack-mixed": _mixed,
     "localack-clock": _offset_clock,
     "localack-wild-clock": _wild_clock,

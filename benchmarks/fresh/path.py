@@ -20,6 +20,7 @@ class PathPlan:
     """Links down (towards the mobile) and up on either side of the middle, and how hosts are attached.
 
     With `ethernet` the hosts sit behind a veth pair with segmentation and receive offload, as behind a network card.
+    With `local` all sit in one room: veth pairs instead of links that are emulated, no delay, the middle answers ARP.
     `settings` are kernel parameters by place (`server`, `middle`, `mobile`).
     """
 
@@ -29,6 +30,7 @@ class PathPlan:
     cell_up: Link = field(default_factory=Link)
     cell_mtu: int = 1500
     ethernet: bool = False
+    local: bool = False
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
     congestion_control: str = "cubic"
 
@@ -83,6 +85,9 @@ class NetworkPath(MiddlePath):
 
     def _link(self, device: str, edge: str, links: tuple[Link, Link], mtu: int) -> None:
         """Emulate between the middle and an edge: first the link away from the middle, then the one towards it."""
+        if self.plan.local:
+            self._connect(device, edge)
+            return
         for name in (self.middle, edge):
             namespaces.command("ip", "-n", name, "tuntap", "add", device, "mode", "tun")
             namespaces.command("ip", "-n", name, "link", "set", device, "mtu", str(mtu), "txqueuelen", "2000", "up")
@@ -97,6 +102,16 @@ class NetworkPath(MiddlePath):
             )
         )  # fmt: skip
         self._spawn_emulator("benchmarks.fresh.emulator", str(settings), errors_to=f"{device}.err")
+
+    def _connect(self, device: str, edge: str) -> None:
+        """Join the middle and a host directly, with segmentation and receive offload."""
+        namespaces.command(
+            "ip", "-n", self.middle, "link", "add", device, "type", "veth", "peer", "name", device, "netns", edge
+        )
+        for name in (self.middle, edge):
+            namespaces.command("ip", "-n", name, "link", "set", device, "up")
+            namespaces.inside(name, "ethtool", "-K", device, "tso", "on", "gso", "on", "gro", "on")
+            namespaces.sysctl(name, {f"net.ipv4.conf.{device}.proxy_arp": "1"})
 
     def _address_middle(self) -> None:
         for device, address, address_6 in (

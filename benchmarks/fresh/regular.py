@@ -165,6 +165,26 @@ def _long_idle(chance: random.Random) -> Scenario:
     )
 
 
+def _tiny(chance: random.Random, plan: PathPlan | None = None) -> Scenario:
+    """One request and one answer of one segment each."""
+    sizes = [chance.randrange(1, 1_200) for _ in range(40)]
+    return Scenario("regular", plan or cellular(chance), downloads(chance, sizes, spread_s=1.5))
+
+
+def _tiny_without_timestamps(chance: random.Random) -> Scenario:
+    return _tiny(chance, replace(cellular(chance), settings=everywhere(tcp_timestamps="0")))
+
+
+def _tiny_in_one_room(chance: random.Random) -> Scenario:
+    return _tiny(chance, PathPlan(local=True))
+
+
+def _in_one_room(chance: random.Random) -> Scenario:
+    """First packets wait for addresses to be resolved, longer than any packet after them takes."""
+    loads = downloads(chance, [2_000_000, 9_000, 200]), uploads(chance, [800_000]), chats(chance, 40, gap_s=0.01)
+    return Scenario("regular", PathPlan(local=True), lambda path: [job for load in loads for job in load(path)])
+
+
 def _parallel(chance: random.Random) -> Scenario:
     sizes = [chance.randrange(3_000, 80_000) for _ in range(24)]
     return Scenario("regular", cellular(chance), downloads(chance, sizes))
@@ -300,6 +320,10 @@ REGULAR: Mapping[str, Draw] = {
     "thinned": _thinned,
     "short": _short,
     "short-nots": _short_without_timestamps,
+    "tiny": _tiny,
+    "tiny-nots": _tiny_without_timestamps,
+    "tiny-local": _tiny_in_one_room,
+    "local": _in_one_room,
     "same-object": _same_object,
     "uploads": _uploads,
     "terminal": _terminal,

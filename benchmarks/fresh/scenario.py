@@ -82,7 +82,7 @@ class Scenario:
     @property
     def programs(self) -> tuple[str, ...]:
         """The programs that this experiment runs: what it names itself, and what sets offloads on Ethernet."""
-        return (*self.needs, "ethtool") if self.plan.ethernet else self.needs
+        return (*self.needs, "ethtool") if self.plan.ethernet or self.plan.local else self.needs
 
 
 #: An experiment as it is drawn from chance.
