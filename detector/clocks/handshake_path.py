@@ -12,20 +12,24 @@ from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray
 
 
-def handshake_round_trips_ns(sides: Sides, direction: Direction) -> Int64Array:
+def handshake_round_trips_ns(sides: Sides, direction: Direction, least_holds_ns: Int64Array) -> Int64Array:
     """Round trips from the capture at the sender of `direction`'s data to the receiver, as handshakes took them.
 
-    The lesser of two measurements, each by one clock: SYN-ACK to ACK (or SYN to SYN-ACK) at the sender's capture, and
-    the whole handshake at the receiver's less the part beyond the sender's capture. A SYN that waits for a radio to
-    wake up, or a clock that is set in between, delays one of them only. Unknown unless both captures hold the same SYN
-    and the same SYN-ACK, once each: a proxy answers SYNs itself, and of repeated ones it is not known which was
-    answered.
+    The lesser of two measurements of the way between the captures, there and back, each by the clocks alone: SYN to
+    SYN-ACK at the client's capture less the same at the server's, and SYN-ACK to ACK at the server's less the same at
+    the client's. A SYN that waits for a radio to wake up, or a clock that is set in between, delays one of them only.
+    A host that takes its time to answer delays neither; beyond the receiver's capture its handshake took what its
+    acknowledgements take at least (`least_holds_ns`, `UNKNOWN` for none).
+
+    Unknown unless both captures hold the same SYN and the same SYN-ACK, once each: a proxy answers SYNs itself, and of
+    repeated ones it is not known which was answered.
     """
     toward, beyond = legs_ns(sides.sender(direction), direction)
     from_receiver, from_sender = legs_ns(sides.receiver(direction), direction)
     known = _are_one_handshake(sides) & are_known(toward, beyond, from_receiver, from_sender)
-    around = np.where(known, from_receiver, 0) + np.where(known, from_sender, 0) - np.where(known, beyond, 0)
-    return np.where(known, np.minimum(toward, around), UNKNOWN)
+    between = np.minimum(toward - from_receiver, from_sender - beyond)
+    rest = np.clip(least_holds_ns, 0, np.maximum(from_receiver, 0))
+    return np.where(known, np.maximum(between, 0) + rest, UNKNOWN)
 
 
 def legs_ns(side: Summaries, direction: Direction) -> tuple[Int64Array, Int64Array]:

@@ -81,6 +81,8 @@ FIXED_BUFFERS_BYTES = SEND_BUFFER_WINDOWS * SEGMENT_BLOCK_BYTES * INITIAL_WINDOW
 #: A relay passes its first bytes on as they come. Where the fastest byte of all was held for this share of the shorter
 #: side's transfer, the transfer was stored first.
 HELD_SHARE = 0.5
+#: A relay's program that waits for a processor, some time slices on a busy machine, holds its first bytes as well.
+TIME_SLICES_S = 0.02
 
 #: Share acknowledged to the sender when the receiver's first byte came, from which the transfer was stored first.
 STORED_SHARE = 0.5
@@ -221,7 +223,7 @@ def _ahead(found: Lead, violating: int, clock: ClockRelation, numbers: dict[str,
         )
         return ProgressFinding.STORED_BEFORE_FORWARDED.evidence(NAME, strength, summary, numbers)
     shorter_s = min(found.sender_duration_s, found.receiver_duration_s)
-    if found.least_hold_s >= HELD_SHARE * shorter_s and found.total_bytes >= STORED_BYTES:
+    if found.least_hold_s >= max(HELD_SHARE * shorter_s, TIME_SLICES_S) and found.total_bytes >= STORED_BYTES:
         summary = (
             f"Even the fastest byte took {found.least_hold_s:.3g} s longer than both legs' round trips explain, of a "
             f"transfer of {shorter_s:.3g} s: a middlebox stored the data first and then forwarded them."

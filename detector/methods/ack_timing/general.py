@@ -80,7 +80,8 @@ class _Grounds(Struct, frozen=True):
 def judge_general(measured: Measured, chosen: BoolArray, figures: list[Figure]) -> list[EvidenceColumns]:
     """The evidence on the `chosen` connections; each rule looks at those that the rules before left over."""
     finding, unknown = AckTimingFinding, AckTimingFinding.ACK_TIMING_UNKNOWN
-    nearer, path = _nearer_than_handshake(measured), _path(measured)
+    path = _path(measured)
+    nearer = _nearer_than_handshake(measured, path)
     strengths = _strengths(measured, path)
     grounds = _grounds(measured, chosen, nearer, path, strengths)
     figures = [*figures, *_handshake_figures(measured, nearer)]
@@ -135,9 +136,8 @@ def _grounds(measured: Measured, chosen: BoolArray, nearer: _Nearer, path: _Path
     is_ahead = ticks_finely & (ahead > np.maximum(spared, OWN_SHARE * measured.compared))
     # Where single constraints contradict the one clock it may have been set, and then data show no round trip.
     steady = measured.of_clocks("exact_slack_s") >= -TIMESTAMP_ERROR_S
-    is_shorter = (
-        steady & np.isfinite(path.path_s) & (measured.of_clocks("round_trip_min_s") < NEARER_SHARE * path.path_s)
-    )
+    nearer_s = NEARER_SHARE * path.path_s - (TIMESTAMP_ERROR_S + measured.tick_s)
+    is_shorter = steady & np.isfinite(path.path_s) & (measured.of_clocks("round_trip_min_s") < nearer_s)
     accused = (slack_s < -TIMESTAMP_ERROR_S) | nearer.found | is_ahead | is_shorter
     untimed = taken(~np.isfinite(measured.tick_s) | _are_untimed(measured, left & accused))
     contradicted = slack_s < -(TIMESTAMP_ERROR_S + measured.tick_s)
@@ -190,9 +190,12 @@ def _are_untimed(measured: Measured, accused: BoolArray) -> BoolArray:
     return untimed
 
 
-def _nearer_than_handshake(measured: Measured) -> _Nearer:
+def _nearer_than_handshake(measured: Measured, path: _Path) -> _Nearer:
+    """First packets wait where later ones do not (for an address to be resolved, a flow's rule to be set up): data that
+    crossed in less time than the handshake show what acknowledgements may take."""
     path_ns, numbers = measured.handshake_path_ns, measured.numbers
-    limits_ns = NEARER_SHARE * path_ns - (TIMESTAMP_ERROR_S + measured.tick_s) * 1e9
+    crossed_ns = np.minimum(path_ns, path.path_s * 1e9)
+    limits_ns = NEARER_SHARE * crossed_ns - (TIMESTAMP_ERROR_S + measured.tick_s) * 1e9
     count = _core.round_trips_below(measured.flows.times, np.where(are_known(path_ns), limits_ns, -math.inf))
     found = (count >= SEVERAL_ACKS) & are_known(path_ns, numbers["least_round_trip_ns"])
     return _Nearer(count, count / (numbers["round_trip_count"] + 1), found)

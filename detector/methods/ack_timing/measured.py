@@ -86,7 +86,9 @@ class Measured(Struct, frozen=True):
             ticks_of_sides_s(packets_of(sides.clients), packets_of(sides.servers)),
             hold_pure_acknowledgements(sides.client) & hold_pure_acknowledgements(sides.server),
             seconds(_by_direction(is_up, lambda way: legs_ns(sides.sender(way), way)[0])),
-            _by_direction(is_up, lambda way: handshake_round_trips_ns(sides, way)),
+            _by_direction(
+                is_up, lambda way: handshake_round_trips_ns(sides, way, numbers["least_hold_ns"][acknowledged])
+            ),
             violating,
             timed,
             ahead,

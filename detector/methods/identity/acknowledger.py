@@ -28,6 +28,11 @@ OWN_ACKNOWLEDGEMENT_NATS = math.log(20.0)
 #: Fewer data segments than this are acknowledged by what the other side sends anyway; data that acknowledge the larger
 #: direction at fewer places answer it, and do not show who acknowledged what came before.
 SEVERAL_SEGMENTS = 3
+#: A filter that drops acknowledgements, a share of them or one in some, hardly spares so many of one maker.
+SEVERAL_ACKNOWLEDGEMENTS = 3
+#: Where IP IDs arrive as they left, gaps in them show what the emitter's capture missed, and what arrives with those is
+#: not compared: of all else this share has a counterpart, if the far end sent it.
+NUMBERED = 0.997
 #: Below this share of equal IP IDs a middlebox on the way may give IP IDs of its own, and they are no evidence of the
 #: sender, unless the data segments keep theirs, which a middlebox that assigns IDs does not allow.
 _REWRITTEN = 0.05
@@ -54,6 +59,23 @@ def other_maker_nats(segments: ClassComparison, lost_share: Reals, beside: Class
     return np.where(by_stamps | by_ids, two_makers_nats(compared, agreeing, lost_share), 0.0)
 
 
+def _strangers_nats(
+    segments: ClassComparison, lost_share: Reals, beside: ClassComparison, of_handshake: Integers
+) -> Reals:
+    """The same over all segments: those without a counterpart, and those that differ from theirs in one field at least,
+    are another maker's together. Two makers may stamp within one tick: stamps that all agree tell one maker only where
+    most are different ones, else IP IDs tell as well. `of_handshake` strangers acknowledge no data."""
+    stamps, ids = segments.fields.get("timestamps", _NOT_COMPARED), segments.fields.get("ip-id", _NOT_COMPARED)
+    by_stamps = stamps.is_compared & (segments.tsval_shift == 0) & (segments.tsecr_shift == 0)
+    by_stamps &= ~np.asarray(segments.shift_unknown)
+    one_maker = by_stamps & (stamps.agreeing == 1.0) & (2 * stamps.compared > segments.with_candidate)
+    by_ids = ids.is_compared & ((ids.agreeing >= _REWRITTEN) | _keeps_ip_ids(beside))
+    agreeing = np.minimum(np.where(by_stamps, stamps.agreeing, 1.0), np.where(by_ids & ~one_maker, ids.agreeing, 1.0))
+    own = np.minimum(np.rint(agreeing * segments.with_candidate) + of_handshake, segments.arrived)
+    told = np.where(by_ids, NUMBERED, SAME * (1.0 - lost_share))
+    return np.where(by_stamps | by_ids, two_makers_nats(segments.arrived, own, 0.0, told), 0.0)
+
+
 def _keeps_ip_ids(data: ClassComparison | None) -> Truths:
     if data is None:
         return np.False_
@@ -61,9 +83,10 @@ def _keeps_ip_ids(data: ClassComparison | None) -> Truths:
     return ids.is_compared & (ids.nats >= OWN_ACKNOWLEDGEMENT_NATS)
 
 
-def two_makers_nats(compared: Integers, agreeing: Integers, lost_share: Reals) -> Reals:
-    """Natural-log likelihood ratio of two makers against one, where so many of the compared ones are the far end's."""
-    same = np.maximum(SAME * (1.0 - lost_share), agreeing / np.maximum(compared, 1))
+def two_makers_nats(compared: Integers, agreeing: Integers, lost_share: Reals, told: Reals = SAME) -> Reals:
+    """Natural-log likelihood ratio of two makers against one, where so many of the compared ones are the far end's. Of
+    those of one maker the share `told` shows it."""
+    same = np.maximum(told * (1.0 - lost_share), agreeing / np.maximum(compared, 1))
     alone = _log_likelihood(agreeing, same) + _log_likelihood(compared - agreeing, 1.0 - same)
     mixed = _log_factorial(agreeing) + _log_factorial(compared - agreeing) - _log_factorial(compared + 1)
     return mixed - alone
@@ -83,6 +106,8 @@ def own_acknowledgement_nats(
     acknowledgements: ClassComparison,
     of_data: ClassComparison,
     carried_places: Integers,
+    emitted: Integers,
+    renumbered: Truths,
     lacks_packets: Truths,
     lost_shares: Reals,
     shows_pure: Truths,
@@ -92,7 +117,9 @@ def own_acknowledgement_nats(
 
     0 where a capture lacks some, or where more than a capture is known to have lost stand where the receiver sent none:
     a middlebox may make them that forwards the data unchanged. The first of two rows is the direction up.
-    `carried_places`: different places within the other direction that its data acknowledge. `lacks_packets`: either
+    `carried_places`: different places within the other direction that its data acknowledge. `emitted`: the pure
+    acknowledgements of each packet direction that left within the span of those that arrived. `renumbered`: a SYN
+    arrived with another number, as where a SYN proxy answered and acknowledged the handshake. `lacks_packets`: either
     capture lacks packets of a direction. `lost_shares` are what the capture near the emitter of each packet direction
     lost: only that one can lack the counterpart of what arrived. `shows_pure`: the capture near the sender of
     each direction's data holds any pure acknowledgement; where it holds none, a filter may have removed a middlebox's,
@@ -107,6 +134,7 @@ def own_acknowledgement_nats(
         with_data, back_data = of_data.at(back), data.at(back)
         others = two_makers_nats(acknowledgements.arrived[back], acknowledgements.with_candidate[back], lost) > 0
         others |= (with_data.arrived > 0) & (other_maker_nats(with_data, lost, back_data) > TWO_MAKERS_NATS)
+        others |= _strangers_nats(acknowledgements.at(back), lost, back_data, renumbered) > TWO_MAKERS_NATS
         pure = total_nats(sum_fields([with_data]))
         # One segment of data, a request, may have left before what it would acknowledge; and all that acknowledge one
         # place, the end, may be the answer, sent after a middlebox acknowledged the data. What acknowledges an answer
@@ -114,6 +142,24 @@ def own_acknowledgement_nats(
         carrying = np.where(is_larger, carried_places[back], back_data.arrived)
         carries_own = shows_pure[way] & (carrying >= SEVERAL_SEGMENTS)
         carried = np.where(carries_own, total_nats(sum_fields([back_data]), HARD_FIELDS), 0.0)
-        own = np.where(lacks_packets[back] | others, 0.0, np.maximum(np.maximum(pure, carried), 0.0))
+        # Where all that left arrived, and nothing else, no middlebox acknowledged: a filter would have to spare the
+        # receiver's alone. That needs no acknowledgement of data: few data are acknowledged with the FIN behind them.
+        back_acks = acknowledgements.at(back)
+        arrived = back_acks.arrived
+        is_all = (
+            (arrived >= SEVERAL_ACKNOWLEDGEMENTS) & (arrived == back_acks.with_candidate) & (arrived == emitted[back])
+        )
+        every = np.where(is_all & ~_disagrees(back_acks), total_nats(sum_fields([back_acks]), HARD_FIELDS), 0.0)
+        own = np.maximum.reduce([pure, carried, every, np.zeros(np.shape(every))])
+        own = np.where(lacks_packets[back] | others, 0.0, own)
         least = np.minimum(least, np.where(counts, own, math.inf))
     return least
+
+
+def _disagrees(segments: ClassComparison) -> Truths:
+    """Whether any segment differs from its counterpart in a field that tells its maker."""
+    disagrees: Truths = np.False_
+    for name in HARD_FIELDS:
+        field = segments.fields.get(name, _NOT_COMPARED)
+        disagrees = disagrees | (field.is_compared & (field.agreeing < 1.0))
+    return disagrees

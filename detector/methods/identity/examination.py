@@ -155,6 +155,8 @@ def _weigh(compared: Comparison) -> _Weighed:
         compared.acknowledgements,
         compared.of_data,
         compared.counts.carried_places,
+        compared.counts.emitted_acknowledgements,
+        other_number.any(axis=0),
         compared.lacks_packets,
         compared.lost,
         [hold_pure_acknowledgements(side) for side in compared.summaries],

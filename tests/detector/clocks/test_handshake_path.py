@@ -1,5 +1,8 @@
 """The path's round trip by a handshake that crossed it, and acknowledgements that came back sooner."""
 
+from dataclasses import replace as replace_frame
+
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -12,6 +15,8 @@ from detector.streams.known import UNKNOWN
 from detector.streams.sides import Sides
 from pepscope.captures.capture import open_capture
 from pepscope.captures.packets import Direction
+from pepscope.results.verdicts import Outcome
+from tests.captures.containers import read_capture, write_pcap
 from tests.detector.corpus import pairs
 from tests.detector.methods.alone import alone
 from tests.fresh.test_fresh_captures import FRESH
@@ -23,7 +28,7 @@ def fresh(run):
 
 
 def handshake_round_trip_ns(pair, direction):
-    (time_ns,) = handshake_round_trips_ns(Sides.of([pair]), direction).tolist()
+    (time_ns,) = handshake_round_trips_ns(Sides.of([pair]), direction, np.array([UNKNOWN])).tolist()
     return None if time_ns == UNKNOWN else time_ns
 
 
@@ -39,6 +44,45 @@ def test_a_syn_that_waited_at_one_end_is_not_the_path():
     waited = pair.client_side.connection._replace(handshake_syn_ack_ns=3_000_000_000)
     slow = replace(pair, client_side=replace(pair.client_side, connection=waited))
     assert handshake_round_trip_ns(slow, Direction.UP) < 1_000_000_000
+
+
+def test_a_server_that_answers_late_is_not_a_longer_path():
+    (pair,) = pairs("reg_dl_cubic_lte")
+    late_ns = 3_000_000_000
+    waited = [
+        replace(
+            side,
+            connection=side.connection._replace(handshake_syn_ack_ns=side.connection.handshake_syn_ack_ns + late_ns),
+        )
+        for side in (pair.client_side, pair.server_side)
+    ]
+    slow = replace(pair, client_side=waited[0], server_side=waited[1])
+    assert handshake_round_trip_ns(slow, Direction.UP) == handshake_round_trip_ns(pair, Direction.UP)
+
+
+def begun_earlier(run, waits_s, tmp_path):
+    """A run of Ethernet captures whose SYNs and SYN-ACKs are so much earlier, by capture and flags."""
+    paths = []
+    for end in ("mobile", "server"):
+        capture = read_capture(FRESH / f"{run}.{end}.pcap.gz")
+        frames = [
+            replace_frame(frame, time_ns=frame.time_ns - round(waits_s.get((end, frame.data[47] & 0x12), 0.0) * 1e9))
+            for frame in capture.frames
+        ]
+        path = tmp_path / f"{end}.pcap"
+        path.write_bytes(write_pcap(sorted(frames, key=lambda frame: frame.time_ns), capture.link_type))
+        paths.append(str(path))
+    return paths
+
+
+def test_a_wait_that_only_the_handshake_met_accuses_nobody(tmp_path):
+    """SYN and SYN-ACK each wait on the way for an address to be resolved; what follows crosses within a millisecond."""
+    syn, syn_ack = 0x02, 0x12
+    waits_s = {("mobile", syn): 0.8, ("server", syn): 0.4, ("server", syn_ack): 0.4}
+    mobile, server = map(open_capture, begun_earlier("reg-local", waits_s, tmp_path))
+    found = [alone(ack_timing.METHOD, Observation(pair)) for pair in pair_captures(mobile, server)]
+    assert max(item.numbers.get("handshake_path_s", 0.0) for item in found) > 0.3
+    assert all(item.outcome is not Outcome.SPLIT for item in found)
 
 
 @pytest.mark.parametrize("run_id", ["spl_ha_dl_small_umts", "prx_ngx_2M_umts"])

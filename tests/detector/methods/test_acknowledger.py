@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detector.methods.identity.acknowledger import other_maker_nats
+from detector.methods.identity.acknowledger import (
+    OWN_ACKNOWLEDGEMENT_NATS,
+    SEVERAL_ACKNOWLEDGEMENTS,
+    other_maker_nats,
+    own_acknowledgement_nats,
+)
 from detector.methods.identity.agreement import ClassComparison, FieldAgreement
 
 
@@ -43,3 +50,63 @@ def test_a_box_that_gives_ip_ids_gives_them_to_data_too() -> None:
     assert other_maker_nats(acknowledgements(40, 0, "ip-id"), 0.0, data) > 0.0
     renumbered = ClassComparison(40, 40, {"ip-id": FieldAgreement(40, 0.0, -60.0)})
     assert other_maker_nats(acknowledgements(40, 0, "ip-id"), 0.0, renumbered) == 0.0
+
+
+def both_ways(up: ClassComparison, down: ClassComparison) -> ClassComparison:
+    """Rows are packet directions, as of one connection."""
+    fields = {}
+    for name in up.fields:
+        compared, agreeing, nats = (
+            np.array([[getattr(part.fields[name], of)] for part in (up, down)])
+            for of in ("compared", "agreeing", "nats")
+        )
+        fields[name] = FieldAgreement(compared, agreeing, nats, None, np.array([[True], [True]]))
+    arrived, candidates = ([[getattr(part, of)] for part in (up, down)] for of in ("arrived", "with_candidate"))
+    unknown = np.zeros((2, 1), np.bool_)
+    zeros = np.zeros((2, 1))
+    return ClassComparison(
+        np.array(arrived), np.array(candidates), fields, zeros, zeros, zeros, zeros, zeros, zeros, unknown
+    )  # fmt: skip
+
+
+def numbered(arrived: int, of_receiver: int, sent: int | None = None) -> ClassComparison:
+    """Segments by IP IDs: so many arrived, so many have a counterpart, so many of these are the far end's."""
+    counterparts = arrived if sent is None else sent
+    share = of_receiver / counterparts if counterparts else 0.0
+    nats = 11.0 if share == 1.0 and counterparts > 1 else 0.0
+    return ClassComparison(arrived, counterparts, {"ip-id": FieldAgreement(counterparts, share, nats)})
+
+
+def own_nats(acks: ClassComparison, emitted: int, *, renumbered: bool = False, data: int = 2) -> float:
+    """Of an answer of so many segments to a request of one, acknowledged so."""
+    nothing = numbered(0, 0)
+    (nats,) = own_acknowledgement_nats(
+        both_ways(numbered(1, 1), numbered(data, data)),
+        both_ways(acks, numbered(1, 1)),
+        both_ways(nothing, nothing),
+        np.zeros((2, 1)),
+        np.array([[emitted], [1]]),
+        np.array([renumbered]),
+        np.zeros((2, 1), np.bool_),
+        np.zeros((2, 1)),
+        np.ones((2, 1), np.bool_),
+    ).tolist()
+    return float(nats)
+
+
+def test_all_that_left_arrived_and_nothing_else() -> None:
+    several = SEVERAL_ACKNOWLEDGEMENTS
+    assert own_nats(numbered(several, several), several) >= OWN_ACKNOWLEDGEMENT_NATS
+
+
+@pytest.mark.parametrize(
+    ("acks", "emitted"),
+    [
+        (numbered(2, 2), 2),  # too few: a filter may have spared them
+        (numbered(3, 3), 4),  # one was dropped, and so may another maker's have been
+        (numbered(4, 3, 3), 3),  # one that nobody sent
+        (numbered(4, 3), 3),  # one with the number of the receiver's own, and another IP ID
+    ],
+)
+def test_the_receiver_alone_is_not_proven(acks: ClassComparison, emitted: int) -> None:
+    assert own_nats(acks, emitted) < OWN_ACKNOWLEDGEMENT_NATS

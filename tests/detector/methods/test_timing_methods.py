@@ -7,10 +7,13 @@ from msgspec.structs import replace
 from detector.method import Observation
 from detector.methods import ack_timing, delayed_ack, progress
 from detector.options import ClockMode, DetectOptions
+from detector.pairing.captures import pair_captures
+from pepscope.captures.capture import open_capture
 from pepscope.captures.packets import Direction, PacketColumns
 from pepscope.results.verdicts import Outcome
 from tests.detector.corpus import RUNS, Variation, end_points, pairs, truth
 from tests.detector.methods.alone import alone
+from tests.fresh.test_fresh_captures import FRESH
 
 
 def evidence(method, pair):
@@ -69,6 +72,20 @@ def test_a_stored_upload_held_even_its_fastest_byte():
     numbers = evidence(progress, pair).numbers
     shorter_s = min(numbers["sender_duration_s"], numbers["receiver_duration_s"])
     assert numbers["least_hold_s"] > progress.HELD_SHARE * shorter_s
+
+
+def test_a_relay_whose_program_wakes_up_late_is_no_store():
+    mobile, server = (
+        open_capture(str(FRESH / f"spl-nginx-stream-local.{end}.pcap.gz")) for end in ("mobile", "server")
+    )
+    (found,) = (
+        item
+        for pair in pair_captures(mobile, server)
+        if (item := evidence(progress, pair)).numbers.get("total_bytes", 0) >= progress.STORED_BYTES
+    )
+    assert found.numbers["least_hold_s"] > progress.HELD_SHARE * found.numbers["receiver_duration_s"]
+    assert found.outcome is Outcome.SPLIT
+    assert found.finding not in OF_STORES
 
 
 @pytest.mark.parametrize("run_id", ["spl_ha_dl_large_umts", "spl_ha_ul_slowwire", "prx_ngx_2M_umts", "reg_dl_bloat_1M"])
