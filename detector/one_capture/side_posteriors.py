@@ -75,7 +75,9 @@ def _by_alike_ports(judged: SidePosteriors, vantage: VantageColumns, table: Netw
     where, at_client = judged.places, judged.side is GroupSide.CLIENT
     answered = np.bincount(where.member_group[judged.timing.member], minlength=len(where.network)) > 0
     network = networks_of(where)
-    weighed = open_networks(judged.groups.split, answered, network, (1 - LEAST_WHOLE[judged.side], LEAST_SPLIT))
+    # Where other ports say nothing against a split, they change none that is decided.
+    bounds = (1 - LEAST_WHOLE[judged.side], LEAST_SPLIT[judged.side] if at_client else np.inf)
+    weighed = open_networks(judged.groups.split, answered, network, bounds)
     if not len(weighed):
         return judged
     of_weighed = np.flatnonzero(np.isin(network[where.group], weighed))
@@ -87,7 +89,7 @@ def _by_alike_ports(judged: SidePosteriors, vantage: VantageColumns, table: Netw
     one_host[weighed] = np.bincount(answering, minlength=len(weighed)) == 1
     together[weighed] = _legs(alike, one_host[weighed]).nats
     own = _legs(judged, one_host[network])
-    groups = with_alike_ports(judged.groups, answered, network, own, together, one_host[network])
+    groups = with_alike_ports(judged.groups, answered, network, own, together, one_host[network], judged.side)
     return replace(judged, groups=groups)
 
 

@@ -217,7 +217,9 @@ def _weighed(side: GroupSide, split: float, rides: bool) -> str:
     answers. Results give each kind of split a probability of its own, so that the sentence says that it means both."""
     likely, hosts = f"A split of either kind has {percent(split)}", _FAR[side][1]
     if split >= _HALF:
-        return f"{likely}, a verdict needs {percent(LEAST_SPLIT)}: {hosts} that take their time are not ruled out."
+        return (
+            f"{likely}, a verdict needs {percent(LEAST_SPLIT[side])}: {hosts} that take their time are not ruled out."
+        )
     if rides:
         return (
             f"{likely}: every acknowledgement rides on an answer, so that only handshakes time the transport, which "

@@ -1,4 +1,4 @@
-"""What other ports of a network say for a split of one."""
+"""What other ports of a network say of a split of one."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from benchmarks.one_ended_simulated.__main__ import make_network
 from detector.detection import detect
+from detector.one_capture.classes import LEAST_SPLIT
 from detector.one_capture.hypotheses.alike_ports import Legs, open_networks, with_alike_ports
 from detector.one_capture.hypotheses.posteriors import Posterior
 from detector.one_capture.likelihoods.priors import PRIORS
@@ -46,13 +47,17 @@ def given_all(
     alone, web = (np.full(len(network), each) for each in (one_host, speaks_web))
     own = Legs.of(found, alone, web, PRIORS[side])
     of_all = Legs(np.asarray(together), np.full(len(together), own.before[0]))
-    return with_alike_ports(found, np.asarray(answered), np.asarray(network), own, of_all.nats, alone)
+    return with_alike_ports(found, np.asarray(answered), np.asarray(network), own, of_all.nats, alone, side)
 
 
-def raised(
-    split: Sequence[float], network: Sequence[int], together: Sequence[float], answered: Sequence[bool] = ()
+def moved(
+    split: Sequence[float],
+    network: Sequence[int],
+    together: Sequence[float],
+    answered: Sequence[bool] = (),
+    side: GroupSide = GroupSide.CLIENT,
 ) -> np.ndarray:
-    return given_all(posterior(split), network, together, answered or [True] * len(split)).split
+    return given_all(posterior(split), network, together, answered or [True] * len(split), side=side).split
 
 
 def total(found: Posterior) -> np.ndarray:
@@ -63,40 +68,68 @@ def odds(split: np.ndarray) -> np.ndarray:
     return np.asarray(split / (1 - split))
 
 
+@pytest.mark.parametrize(("side", "all_split"), [(GroupSide.CLIENT, 0.7), (GroupSide.SERVER, 0.85)])
 @given(GROUPS, st.tuples(PROBABILITY, PROBABILITY, PROBABILITY))
-def test_other_ports_never_lower_and_raise_by_what_a_split_of_all_ports_is_likelier(drawn, together) -> None:
+def test_other_ports_move_by_what_a_split_of_all_ports_is_likelier_and_lower_none_at_the_client(
+    side: GroupSide, all_split: float, drawn, together
+) -> None:
     split, network, answered = (list(each) for each in zip(*drawn, strict=True))
     given_ = posterior(split)
-    found = given_all(given_, network, together, answered)
-    assert (found.split >= given_.split - 1e-12).all()
-    most = 0.7 / 0.3 * (1 - PRIOR) / PRIOR
-    assert (odds(found.split) <= odds(given_.split) * most * 1.001).all()
+    found = given_all(given_, network, together, answered, side=side)
+    most = all_split / (1 - all_split) * (1 - PRIOR) / PRIOR
+    least = 1.0 if side is GroupSide.CLIENT else (1 - all_split) * (1 - PRIOR) / (1 - PRIOR * (1 - all_split))
+    ratio = odds(found.split) / odds(given_.split)
+    assert ((ratio <= most * 1.001) & (ratio >= least * 0.999)).all()
     assert total(found) == pytest.approx(np.ones(len(split)))
     assert set(Posterior.__struct_fields__) == {*SHARES, "leg_nats", "member_site", "member_wired_site"}
     for number in set(network):
         own = [place for place, of in enumerate(network) if of == number]
-        alone = raised(
-            [split[place] for place in own], [0] * len(own), [together[number]], [answered[place] for place in own]
+        alone = moved(
+            [split[place] for place in own],
+            [0] * len(own),
+            [together[number]],
+            [answered[place] for place in own],
+            side,
         )
         assert found.split[own] == pytest.approx(alone)
 
 
-@given(PROBABILITY, PROBABILITY)
-def test_a_port_alone_stays_as_it_is(split: float, together: float) -> None:
-    assert raised([split], [0], [together])[0] == split
-    assert raised([split, 0.99], [0, 1], [together, together])[0] == split
-    assert raised([split, 0.99], [0, 0], [together], [True, False])[0] == split
+@pytest.mark.parametrize("side", [GroupSide.CLIENT, GroupSide.SERVER])
+@given(split=PROBABILITY, together=PROBABILITY)
+def test_a_port_alone_stays_as_it_is(side: GroupSide, split: float, together: float) -> None:
+    assert moved([split], [0], [together], side=side)[0] == split
+    assert moved([split, 0.99], [0, 1], [together, together], side=side)[0] == split
+    assert moved([split, 0.99], [0, 0], [together], [True, False], side=side)[0] == split
 
 
 @given(PROBABILITY, PROBABILITY)
 def test_what_is_no_surer_for_all_ports_together_raises_none(split: float, other: float) -> None:
     """One slow host makes all its ports look split, each as much as all together."""
-    assert raised([split, other], [0, 0], [min(split, other)]) == pytest.approx([split, other])
-    assert raised([split, other], [0, 0], [np.nan]) == pytest.approx([split, other])
+    assert moved([split, other], [0, 0], [min(split, other)]) == pytest.approx([split, other])
+    assert moved([split, other], [0, 0], [np.nan]) == pytest.approx([split, other])
+
+
+def test_ports_that_seem_split_are_at_the_server_no_surer_than_all_together() -> None:
+    """A client that takes its time makes all ports look split."""
+    both = moved([0.995, 0.993], [0, 0], [0.8], side=GroupSide.SERVER)
+    assert (both < LEAST_SPLIT[GroupSide.SERVER]).all()
+    assert (both > 0.8).all()
+    hardly = moved([0.995, PRIOR * 1.01], [0, 0], [0.01], side=GroupSide.SERVER)
+    assert odds(hardly)[0] == pytest.approx(odds(np.asarray(0.995)), rel=0.02)
+
+
+@given(PROBABILITY)
+def test_ports_that_look_end_to_end_halve_the_odds_of_one_that_does_not_and_clear_none(split: float) -> None:
+    beside = moved([split, 1e-6], [0, 0], [0.01], side=GroupSide.SERVER)[0]
+    assert odds(beside) > odds(np.asarray(split)) * 0.47
+    if split <= PRIOR:
+        assert beside == pytest.approx(split)
+    elif split > 0.5:
+        assert odds(beside) < odds(np.asarray(split)) * 0.48
 
 
 def test_a_sure_split_of_another_port_decides_one_that_is_nearly_sure_and_none_that_shows_nothing() -> None:
-    nearly, nothing, sure = raised([0.9, PRIOR, 0.999], [0, 0, 0], [0.9999])
+    nearly, nothing, sure = moved([0.9, PRIOR, 0.999], [0, 0, 0], [0.9999])
     assert nearly > 0.985 > 0.9 > nothing > PRIOR
     assert sure >= 0.999
 
@@ -130,6 +163,17 @@ def test_networks_are_open_where_one_of_several_ports_that_answered_is() -> None
     network = np.asarray([0, 0, 1, 2, 2, 3, 3])
     answered = np.asarray([True, True, True, True, True, False, True])
     assert open_networks(split, answered, network, (0.02, 0.985)).tolist() == [0]
+
+
+def test_a_client_that_thinks_is_no_split_beside_its_other_ports(tmp_path: Path) -> None:
+    """Three answers look split by themselves; the same client answers later on two other ports."""
+    make_network(5981, tmp_path, 398)
+    path = str(next(tmp_path.iterdir()) / "s5.pcap.gz")
+    alone, *others = (detect(path, filter=f"tcp port {port}").groups[0] for port in (443, 80, 2525))
+    assert alone.verdict is Verdict.SPLIT_TCP
+    assert {each.port: each.verdict for each in detect(path).groups} == {
+        each.port: Verdict.INCONCLUSIVE for each in (alone, *others)
+    }
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_a_verdict_has_at_least_the_probability_that_is_asked_for(shares: list[f
 
 
 def test_a_box_that_holds_its_acknowledgements_back_is_a_split_where_something_tells_it_from_a_syn_proxy() -> None:
-    shares = [0.975, 0.01, 0, 0, 0, 0, 0.015]
+    shares = [0.97, 0.01, 0, 0, 0, 0, 0.02]
     assert explained(shares, side=GroupSide.CLIENT) is Explanation.NETWORK
     assert explained(shares, side=GroupSide.SERVER) is Explanation.UNDECIDED
 
@@ -61,8 +61,8 @@ def test_without_an_exchange_nothing_is_decided(shares: list[float]) -> None:
 @pytest.mark.parametrize(
     ("shares", "wanted"),
     [
-        ([0.985, 0.01, 0, 0, 0, 0.005], Explanation.NETWORK),
-        ([0.01, 0.005, 0, 0, 0, 0.985], Explanation.SITE),
+        ([0.975, 0.01, 0, 0, 0, 0.015], Explanation.NETWORK),
+        ([0.01, 0.015, 0, 0, 0, 0.975], Explanation.SITE),
         ([0.5, 0.01, 0, 0, 0, 0.49], Explanation.NETWORK_OR_SITE),
         ([0.01, 0.98, 0, 0, 0.01, 0], Explanation.END_TO_END),
         ([0.01, 0.2, 0, 0, 0.79, 0], Explanation.HANDSHAKES_ANSWERED),
@@ -72,6 +72,12 @@ def test_without_an_exchange_nothing_is_decided(shares: list[float]) -> None:
 )
 def test_what_is_most_probable_explains(shares: list[float], wanted: Explanation) -> None:
     assert explained(shares) is wanted
+
+
+@pytest.mark.parametrize(("side", "least"), [(GroupSide.SERVER, 0.975), (GroupSide.CLIENT, 0.985)])
+def test_a_split_needs_more_at_the_clients_side(side: GroupSide, least: float) -> None:
+    above, below = (explained([split, 1 - split, 0, 0, 0, 0], side=side) for split in (least + 1e-6, least - 1e-6))
+    assert (above, below) == (Explanation.NETWORK, Explanation.UNDECIDED)
 
 
 def test_handshakes_that_nothing_timed_are_not_said_to_be_answered() -> None:

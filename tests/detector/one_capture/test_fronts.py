@@ -29,7 +29,7 @@ def test_one_host_alone_never_accuses_the_network(leg_ms: float, beyond_ms: tupl
     """However its answers vary: as a split point's do, a front's of its own would."""
     (group,) = results(behind(leg_ms, beyond_ms, HOST), at_client=True)
     assert group.where is not SplitPlace.NETWORK
-    assert judged(behind(leg_ms, beyond_ms, HOST), at_client=True).groups.split[0] < LEAST_SPLIT
+    assert judged(behind(leg_ms, beyond_ms, HOST), at_client=True).groups.split[0] < LEAST_SPLIT[GroupSide.CLIENT]
 
 
 def over_a_satellite(port: int) -> list[Talk]:
@@ -74,7 +74,7 @@ def test_several_hosts_and_references_show_the_network(beyond_ms: tuple[float, .
     ]
     assert results(several, at_client=True)[0].where is SplitPlace.NETWORK
     pinged = judged(behind(60.0, beyond_ms, HOST), at_client=True, pings=[(HOST, 80.0)] * 3).groups
-    assert pinged.split[0] >= LEAST_SPLIT
+    assert pinged.split[0] >= LEAST_SPLIT[GroupSide.CLIENT]
 
 
 def test_what_speaks_neither_tls_nor_http_has_no_front_end() -> None:

@@ -70,9 +70,9 @@ def test_one_that_follows_nothing_stays_as_it_is(own: tuple[float, ...], of_grou
 
 def test_others_alone_accuse_no_connection_that_shows_nothing() -> None:
     sure = made({"split": 1.0})
-    assert share(given_others(made(BEFORE), sure), "split") < LEAST_SPLIT
+    assert share(given_others(made(BEFORE), sure), "split") < LEAST_SPLIT[GroupSide.CLIENT]
     likely = made({name: BEFORE[name] * (20 if name == "split" else 1) for name in BEFORE} | {"end": 0.0})
-    assert share(given_others(likely, sure), "split") > LEAST_SPLIT
+    assert share(given_others(likely, sure), "split") > LEAST_SPLIT[GroupSide.CLIENT]
 
 
 @given(st.floats(1e-9, 1e-4))
@@ -133,7 +133,9 @@ def test_hosts_legs_show_in_connections_that_would_be_open_by_themselves() -> No
     ]
     found = judged(talks, at_client=True)
     together, alone = judged_connections(found, pools.of_members(found), DECISION_PROBABILITY)
-    assert (together.classes.split >= LEAST_SPLIT).sum() > (alone.classes.split >= LEAST_SPLIT).sum()
+    assert (together.classes.split >= LEAST_SPLIT[GroupSide.CLIENT]).sum() > (
+        alone.classes.split >= LEAST_SPLIT[GroupSide.CLIENT]
+    ).sum()
     assert together.others is not None
     assert set(together.others[together.explanations != alone.explanations].tolist()) == {len(talks) - 1}
 

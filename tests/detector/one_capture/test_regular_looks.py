@@ -16,6 +16,7 @@ from detector.one_capture.hypotheses.regular_looks import LooksNats, Said, looks
 from detector.one_capture.members import Ints
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.captures.packets import Direction
+from pepscope.results.verdicts import GroupSide
 from tests.detector.one_capture.made_exchanges import Asked
 from tests.detector.one_capture.made_vantages import Talk, judged, vantage
 
@@ -127,7 +128,7 @@ def test_a_program_that_looks_at_regular_times_is_no_split() -> None:
         for looks in (True, False)
     )
     assert looks < 0.5
-    assert leg > LEAST_SPLIT
+    assert leg > LEAST_SPLIT[GroupSide.SERVER]
 
 
 def test_a_program_that_looks_may_stand_behind_a_leg() -> None:

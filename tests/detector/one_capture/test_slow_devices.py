@@ -54,7 +54,7 @@ def test_closes_as_late_as_answers_accuse_no_clients_that_are_each_late_by_their
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = _judged(_talks(_by_device)).groups
-    assert found.split[0] < LEAST_SPLIT
+    assert found.split[0] < LEAST_SPLIT[GroupSide.SERVER]
     priors = PRIORS | {GroupSide.SERVER: replace(PRIORS[GroupSide.SERVER], devices=0.0)}
     monkeypatch.setattr(side_posteriors, "PRIORS", priors)
     without = _judged(_talks(_by_device)).groups
@@ -64,7 +64,7 @@ def test_closes_as_late_as_answers_accuse_no_clients_that_are_each_late_by_their
 
 def test_a_leg_that_all_clients_cross_is_found() -> None:
     found = _judged(_talks(_by_leg)).groups
-    assert found.split[0] > LEAST_SPLIT
+    assert found.split[0] > LEAST_SPLIT[GroupSide.SERVER]
     assert found.late[0] < 1e-6
 
 
