@@ -75,8 +75,10 @@ def _by_alike_ports(judged: SidePosteriors, vantage: VantageColumns, table: Netw
     where, at_client = judged.places, judged.side is GroupSide.CLIENT
     answered = np.bincount(where.member_group[judged.timing.member], minlength=len(where.network)) > 0
     network = networks_of(where)
-    # Where other ports say nothing against a split, they change none that is decided.
-    bounds = (1 - LEAST_WHOLE[judged.side], LEAST_SPLIT[judged.side] if at_client else np.inf)
+    # Ports change none that is decided where they only raise, and none at all where none of them shows a split.
+    bounds = (
+        (1 - LEAST_WHOLE[judged.side], LEAST_SPLIT[judged.side]) if at_client else (PRIORS[judged.side].split, np.inf)
+    )
     weighed = open_networks(judged.groups.split, answered, network, bounds)
     if not len(weighed):
         return judged
