@@ -33,7 +33,7 @@ from pepscope.results.verdicts import GroupSide
 _ALL_SPLIT = {GroupSide.CLIENT: 0.7, GroupSide.SERVER: 0.85}
 
 #: What ports that look end to end say at most against another's split at the server's side (nats), as far as it shows
-#: one. Chosen on simulated seeds 5981 to 5984.
+#: one. Chosen on simulated seeds 5981 to 5984 (docs/decisions/112).
 _MOST_AGAINST = 1.0
 
 #: Shares below this one are none; what one port says is never surer (nats).
