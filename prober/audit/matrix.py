@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from detector.methods.progress import RELAY_BUFFER_BYTES
+from detector.methods.progress.leads import RELAY_BUFFER_BYTES
 from detector.verdict.weighing import Judgement, judge, weight_of
 from pepscope.captures.direction import Direction
 from pepscope.results.audits import AuditCell, AuditConnection

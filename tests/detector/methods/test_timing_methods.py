@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from detector.method import Observation
 from detector.methods import ack_timing, delayed_ack, progress
+from detector.methods.progress.leads import HELD_SHARE, Lead
 from detector.options import ClockMode, DetectOptions
 from detector.pairing.captures import pair_captures
 from pepscope.captures.capture import open_capture
@@ -71,7 +72,7 @@ def test_a_stored_upload_held_even_its_fastest_byte():
     (pair,) = pairs("prx_ngx_upload_strict")
     numbers = evidence(progress, pair).numbers
     shorter_s = min(numbers["sender_duration_s"], numbers["receiver_duration_s"])
-    assert numbers["least_hold_s"] > progress.HELD_SHARE * shorter_s
+    assert numbers["least_hold_s"] > HELD_SHARE * shorter_s
 
 
 def test_a_relay_whose_program_wakes_up_late_is_no_store():
@@ -83,9 +84,37 @@ def test_a_relay_whose_program_wakes_up_late_is_no_store():
         for pair in pair_captures(mobile, server)
         if (item := evidence(progress, pair)).numbers.get("total_bytes", 0) >= progress.STORED_BYTES
     )
-    assert found.numbers["least_hold_s"] > progress.HELD_SHARE * found.numbers["receiver_duration_s"]
+    assert found.numbers["least_hold_s"] > HELD_SHARE * found.numbers["receiver_duration_s"]
     assert found.outcome is Outcome.SPLIT
     assert found.finding not in OF_STORES
+
+
+@pytest.mark.parametrize(
+    ("least_hold_s", "sender_duration_s", "is_store"),
+    [
+        (1.4, 1.6, True),
+        (0.82, 1.6, False),  # a relay that was stopped while it had the request
+        (0.2, 0.3, True),
+        (0.1, 0.3, False),
+        (0.01, 0.01, False),  # a program that waits for a processor
+    ],
+)
+def test_a_store_holds_even_the_fastest_byte_for_as_long_as_it_takes_all_in(least_hold_s, sender_duration_s, is_store):
+    lead = Lead(
+        total_bytes=300_000,
+        most_bytes=50_000,
+        delivered_share_when_done=0.9,
+        acknowledged_share_at_start=0.1,
+        acknowledged_at_start_bytes=30_000,
+        held_back=False,
+        sender_duration_s=sender_duration_s,
+        receiver_duration_s=2.0,
+        least_hold_s=least_hold_s,
+        round_trips_s=0.1,
+        beyond_buffers_bytes=0,
+        buffers_bytes=0,
+    )
+    assert lead.is_held_whole == is_store
 
 
 @pytest.mark.parametrize("run_id", ["spl_ha_dl_large_umts", "spl_ha_ul_slowwire", "prx_ngx_2M_umts", "reg_dl_bloat_1M"])
