@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from pepscope.errors import CaptureError, FilterError
 BUFFER_BYTES = 16 << 20
 _TIMEOUT_MS = 100
 _EVERYTHING_BYTES = 262_144
-_MOST_AT_ONCE = 1 << 20
+#: What a packet takes in the kernel's buffer is more: its header there, and the captured bytes.
+_LEAST_PACKET_BYTES = 32
 
 #: What `Device.copy_to` gives: all is well, and so it is where another thread broke it off (PCAP_ERROR_BREAK).
 _ENDED_IN_ORDER = (0, libpcap.BROKEN_OFF)
@@ -45,6 +47,9 @@ class Device:
             self._pcap = libpcap.library()
         except OSError as missing:
             raise CaptureError(f"{name} cannot be captured on: {missing}") from None
+        self._most_waiting_packets = buffer_bytes // _LEAST_PACKET_BYTES
+        # pcap_setnonblock closes the descriptor by which pcap_breakloop wakes the thread that reads.
+        self._breaking_off = threading.Lock()
         # pcap_dump is handed to libpcap as it is: no packet passes through Python.
         self._write = ctypes.cast(self._pcap.pcap_dump, ctypes.c_void_p)
         error = ctypes.create_string_buffer(libpcap.ERROR_BUFFER_BYTES)
@@ -98,12 +103,16 @@ class Device:
         """Write what the kernel handed over until now, which a broken-off `copy_to` leaves unread; False where that
         failed (see `complaint`).
 
-        A thread that waited for a processor may not have read for long.
+        A thread that waited for a processor may not have read for long. No more is written than the kernel's buffer
+        holds, however fast packets come.
         """
-        self._pcap.pcap_setnonblock(self._handle, 1, ctypes.create_string_buffer(libpcap.ERROR_BUFFER_BYTES))
-        left = self.counts().received
+        with self._breaking_off:
+            error = ctypes.create_string_buffer(libpcap.ERROR_BUFFER_BYTES)
+            if self._pcap.pcap_setnonblock(self._handle, 1, error) != 0:
+                return False
+        left = self._most_waiting_packets
         while left > 0:
-            copied: int = self._pcap.pcap_dispatch(self._handle, min(left, _MOST_AT_ONCE), self._write, output.dumper)
+            copied: int = self._pcap.pcap_dispatch(self._handle, left, self._write, output.dumper)
             if copied == libpcap.BROKEN_OFF:  # a second time
                 continue
             if copied <= 0:
@@ -113,7 +122,8 @@ class Device:
 
     def break_off(self) -> None:
         """End `copy_to`, which another thread is in; or the next one, where none is."""
-        self._pcap.pcap_breakloop(self._handle)
+        with self._breaking_off:
+            self._pcap.pcap_breakloop(self._handle)
 
     def counts(self) -> PacketCounts:
         """What was captured so far; not while another thread is in `copy_to`."""

@@ -66,3 +66,19 @@ def test_the_last_slice_has_what_was_not_read_yet(server: socket.socket, tmp_pat
     assert taken is not None
     assert capture.failure is None
     assert len(open_capture(str(taken.path)).connections) == CONNECTIONS
+
+
+def test_the_rest_is_no_more_than_the_kernel_can_hold(
+    server: socket.socket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lo.pcap"
+    device = Device("lo", 128, f"tcp port {server.getsockname()[1]}")
+    monkeypatch.setattr(device, "_most_waiting_packets", 5)
+    output = device.file(path)
+    connect(server)
+    device.break_off()
+    assert device.copy_to(output)
+    assert device.copy_rest_to(output)
+    output.close()
+    device.close()
+    assert open_capture(str(path)).packet_count == 5
