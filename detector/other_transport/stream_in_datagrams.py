@@ -1,6 +1,6 @@
 """Whether datagrams carry a TCP stream: its bytes behind a header of any form.
 
-A datagram is located by fingerprints (`detector.pairing.payload_fingerprints`) that it shares with the stream: all of
+A datagram is located by fingerprints (`detector.streams.payload_fingerprints`) that it shares with the stream: all of
 one datagram must agree on its place. Byte comparison then shows where in the datagrams the stream's bytes begin,
 and whether all is the same.
 """
