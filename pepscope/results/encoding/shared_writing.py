@@ -30,9 +30,10 @@ def made_in_order(make: Callable[[int], Octets], count: int, jobs: int) -> Gener
             yield last
             del last  # its memory serves for the next one
     finally:
-        for other in others:
-            if other is not None:
-                other.end()
+        with signals_held(multiprocessing=False):  # a second Ctrl-C would leave some running
+            for other in others:
+                if other is not None:
+                    other.end()
 
 
 def _delivered(other: ForkedProcess | None, make: Callable[[int], Octets], number: int) -> Iterator[Octets]:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pepscope.processes.forked import ForkedProcess
 from pepscope.results.encoding.output import write_json, write_json_lines
 from pepscope.results.encoding.shared_writing import made_in_order
 from pepscope.results.pair_table import PairTable
@@ -153,3 +154,20 @@ def test_reports_are_the_same_whoever_makes_their_text(
         write(together, alone)
         write(together, shared, jobs=jobs)
         assert shared.getvalue() == alone.getvalue()
+
+
+def test_an_interrupt_while_processes_are_ended_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+    end = ForkedProcess.end
+
+    def interrupted(self: ForkedProcess) -> int:
+        signal.raise_signal(signal.SIGINT)
+        ended.append(self.process)
+        return end(self)
+
+    monkeypatch.setattr(ForkedProcess, "end", interrupted)
+    texts = made_in_order(text, 9, 4)
+    next(texts)
+    with pytest.raises(KeyboardInterrupt):
+        texts.close()
+    assert len(ended) == 3
