@@ -50,7 +50,9 @@ TRIALS = 60
     metavar="N",
     help="Settings that each search tries.",
 )
-@click.option("--processes", type=click.IntRange(1), metavar="N", help="Processes that share the runs; one a core.")
+@click.option(
+    "--processes", type=click.IntRange(1), metavar="N", help="Processes that share the runs; one a usable core."
+)
 @json_option("Write statements and verdicts as JSON.")
 def reproduce(
     papers: tuple[str, ...],

@@ -76,8 +76,8 @@ def run_campaign(
     """Run what of a campaign is not there yet, and write `results.csv` and `summary.csv` into `directory`.
 
     Each run's measures are a file of their own under `runs/`, whole or not there: an interrupted campaign goes on where
-    it was. `scheduler` is the address of a Dask scheduler; otherwise `processes` (default: one a core) share the work.
-    The results do not depend on the process that computed them. `progress` gets the finished runs and all runs.
+    it was. `scheduler` is the address of a Dask scheduler; otherwise `processes` (default: one a usable core) share the
+    work. The results do not depend on the process that computed them. `progress` gets the finished runs and all runs.
     `measure` returns what is stored of a run; it must be a function of a module, since other processes look it up
     there.
 

@@ -40,7 +40,7 @@ _OF_A_CAMPAIGN = ("processes", "scheduler")
 @click.option("--no-captures", is_flag=True, help="Write no captures.")
 @click.option("--campaign", metavar="FILE", help="Run a sweep (a file, or the name of one) instead of one scenario.")
 @click.option(
-    "--processes", type=click.IntRange(1), metavar="N", help="Processes of a campaign; by default one a core."
+    "--processes", type=click.IntRange(1), metavar="N", help="Processes of a campaign; by default one a usable core."
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Run the campaign on the Dask cluster of this scheduler.")
 @report_option("html", "Write a page that draws the first run.")

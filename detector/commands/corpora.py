@@ -46,7 +46,9 @@ _SHOWN_ERRORS = 10
 )  # fmt: skip
 @least_probability_option
 @memory_option
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes that share the work. [default: all cores]")
+@click.option(
+    "--jobs", type=click.IntRange(1), metavar="N", help="Processes that share the work. [default: all usable cores]"
+)
 @click.option("--scheduler", metavar="ADDRESS", help="Do the work on the Dask cluster of this scheduler.")
 @click.option(
     "--patience", "patience_s", type=Number(0), default=60, show_default=True, metavar="SECONDS",

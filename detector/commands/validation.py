@@ -61,7 +61,9 @@ class Scores(OptionType[frozenset[str]]):
 )  # fmt: skip
 @least_probability_option
 @memory_option
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes that share the work. [default: all cores]")
+@click.option(
+    "--jobs", type=click.IntRange(1), metavar="N", help="Processes that share the work. [default: all usable cores]"
+)
 @report_option("json", "Write JSON (schema validate-1).", alone=True)
 @report_option("html", "Write a page.")
 @report_option("junit", "Write JUnit XML: a test case a label.")

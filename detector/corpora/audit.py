@@ -71,7 +71,8 @@ def audit_captures(
     `manifest` (CSV: path, vantage, network, operator, notes) says what names and content do not. What is there already,
     of the same content, options and version, is not judged again. `scheduler` is the address of a Dask scheduler whose
     workers see the same paths, and which is waited for so long as `patience_s` where it goes away; otherwise
-    `processes` (default: one a core) share the work. `progress` gets a word for the step, and what is done and to do.
+    `processes` (default: one a usable core) share the work. `progress` gets a word for the step, and what is done
+    and to do.
 
     Files that cannot be read and units that cannot be judged are rows of `errors.parquet`. Raises UsageError for
     sources that do not exist, options that do not fit, a directory of another version or one that cannot be written,

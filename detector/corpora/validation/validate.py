@@ -46,7 +46,7 @@ def validate(
     too: it gets one or two captures as its last arguments, writes `detect-2` JSON, and may take `detector_timeout_s`
     for them; where it does not, that counts against it. `against` is an earlier validation (`Validation.to_dict` as
     JSON): each rate is tested at `significance`, on the captures that both have, or, `unpaired`, on other ones.
-    `processes` (default: one a core) share the work; `progress` gets the runs done and in all.
+    `processes` (default: one a usable core) share the work; `progress` gets the runs done and in all.
 
     Raises LabelError for labels and baselines that cannot be used, UsageError for options that do not fit, CaptureError
     for a capture that cannot be read where the label is of all that it holds.
