@@ -62,9 +62,12 @@ def other_maker_nats(segments: ClassComparison, lost_share: Reals, beside: Class
 def _strangers_nats(
     segments: ClassComparison, lost_share: Reals, beside: ClassComparison, of_handshake: Integers
 ) -> Reals:
-    """The same over all segments: those without a counterpart, and those that differ from theirs in one field at least,
-    are another maker's together. Two makers may stamp within one tick: stamps that all agree tell one maker only where
-    most are different ones, else IP IDs tell as well. `of_handshake` strangers acknowledge no data."""
+    """The same ratio over all segments: those without a counterpart and those that differ from theirs in a field count
+    together as another maker's.
+
+    Two makers may stamp within one tick: stamps that all agree tell one maker only where most of them are different
+    ones, else IP IDs are asked as well. `of_handshake` segments without a counterpart acknowledge no data.
+    """
     stamps, ids = segments.fields.get("timestamps", _NOT_COMPARED), segments.fields.get("ip-id", _NOT_COMPARED)
     by_stamps = stamps.is_compared & (segments.tsval_shift == 0) & (segments.tsecr_shift == 0)
     by_stamps &= ~np.asarray(segments.shift_unknown)
@@ -84,8 +87,10 @@ def _keeps_ip_ids(data: ClassComparison | None) -> Truths:
 
 
 def two_makers_nats(compared: Integers, agreeing: Integers, lost_share: Reals, told: Reals = SAME) -> Reals:
-    """Natural-log likelihood ratio of two makers against one, where so many of the compared ones are the far end's. Of
-    those of one maker the share `told` shows it."""
+    """Natural-log likelihood ratio of two makers against one, where so many of the compared ones are the far end's.
+
+    Of one maker's segments the share `told`, less what captures are known to have lost, agrees at least.
+    """
     same = np.maximum(told * (1.0 - lost_share), agreeing / np.maximum(compared, 1))
     alone = _log_likelihood(agreeing, same) + _log_likelihood(compared - agreeing, 1.0 - same)
     mixed = _log_factorial(agreeing) + _log_factorial(compared - agreeing) - _log_factorial(compared + 1)
@@ -131,10 +136,10 @@ def own_acknowledgement_nats(
         is_larger = data.arrived[way] > data.arrived[back] if way else data.arrived[way] >= data.arrived[back]
         counts = is_larger | (data.arrived[way] >= SEVERAL_SEGMENTS)
         lost = lost_shares[back]
-        with_data, back_data = of_data.at(back), data.at(back)
-        others = two_makers_nats(acknowledgements.arrived[back], acknowledgements.with_candidate[back], lost) > 0
+        back_acks, with_data, back_data = acknowledgements.at(back), of_data.at(back), data.at(back)
+        others = two_makers_nats(back_acks.arrived, back_acks.with_candidate, lost) > 0
         others |= (with_data.arrived > 0) & (other_maker_nats(with_data, lost, back_data) > TWO_MAKERS_NATS)
-        others |= _strangers_nats(acknowledgements.at(back), lost, back_data, renumbered) > TWO_MAKERS_NATS
+        others |= _strangers_nats(back_acks, lost, back_data, renumbered) > TWO_MAKERS_NATS
         pure = total_nats(sum_fields([with_data]))
         # One segment of data, a request, may have left before what it would acknowledge; and all that acknowledge one
         # place, the end, may be the answer, sent after a middlebox acknowledged the data. What acknowledges an answer
@@ -144,13 +149,11 @@ def own_acknowledgement_nats(
         carried = np.where(carries_own, total_nats(sum_fields([back_data]), HARD_FIELDS), 0.0)
         # Where all that left arrived, and nothing else, no middlebox acknowledged: a filter would have to spare the
         # receiver's alone. That needs no acknowledgement of data: few data are acknowledged with the FIN behind them.
-        back_acks = acknowledgements.at(back)
         arrived = back_acks.arrived
-        is_all = (
-            (arrived >= SEVERAL_ACKNOWLEDGEMENTS) & (arrived == back_acks.with_candidate) & (arrived == emitted[back])
-        )
+        is_all = arrived >= SEVERAL_ACKNOWLEDGEMENTS
+        is_all &= (arrived == back_acks.with_candidate) & (arrived == emitted[back])
         every = np.where(is_all & ~_disagrees(back_acks), total_nats(sum_fields([back_acks]), HARD_FIELDS), 0.0)
-        own = np.maximum.reduce([pure, carried, every, np.zeros(np.shape(every))])
+        own = np.maximum(np.maximum(pure, carried), np.maximum(every, 0.0))
         own = np.where(lacks_packets[back] | others, 0.0, own)
         least = np.minimum(least, np.where(counts, own, math.inf))
     return least

@@ -69,21 +69,24 @@ def both_ways(up: ClassComparison, down: ClassComparison) -> ClassComparison:
     )  # fmt: skip
 
 
-def numbered(arrived: int, of_receiver: int, sent: int | None = None) -> ClassComparison:
-    """Segments by IP IDs: so many arrived, so many have a counterpart, so many of these are the far end's."""
+def compared(arrived: int, of_receiver: int, sent: int | None = None, field: str = "ip-id") -> ClassComparison:
+    """Segments by a field: so many arrived, so many have a counterpart, so many of these are the far end's."""
     counterparts = arrived if sent is None else sent
     share = of_receiver / counterparts if counterparts else 0.0
-    nats = 11.0 if share == 1.0 and counterparts > 1 else 0.0
-    return ClassComparison(arrived, counterparts, {"ip-id": FieldAgreement(counterparts, share, nats)})
+    nats = 11.0 if share > 0.8 and counterparts > 1 else 0.0
+    return ClassComparison(arrived, counterparts, {field: FieldAgreement(counterparts, share, nats)})
 
 
-def own_nats(acks: ClassComparison, emitted: int, *, renumbered: bool = False, data: int = 2) -> float:
-    """Of an answer of so many segments to a request of one, acknowledged so."""
-    nothing = numbered(0, 0)
+def own_nats(
+    acks: ClassComparison, emitted: int, of_data: ClassComparison | None = None, *, renumbered: bool = False
+) -> float:
+    """Of an answer of two segments to a request of one, with these acknowledgements, and those of data among them."""
+    (field,) = acks.fields
+    nothing, one, two = (compared(count, count, field=field) for count in range(3))
     (nats,) = own_acknowledgement_nats(
-        both_ways(numbered(1, 1), numbered(data, data)),
-        both_ways(acks, numbered(1, 1)),
-        both_ways(nothing, nothing),
+        both_ways(one, two),
+        both_ways(acks, one),
+        both_ways(of_data or nothing, nothing),
         np.zeros((2, 1)),
         np.array([[emitted], [1]]),
         np.array([renumbered]),
@@ -96,17 +99,36 @@ def own_nats(acks: ClassComparison, emitted: int, *, renumbered: bool = False, d
 
 def test_all_that_left_arrived_and_nothing_else() -> None:
     several = SEVERAL_ACKNOWLEDGEMENTS
-    assert own_nats(numbered(several, several), several) >= OWN_ACKNOWLEDGEMENT_NATS
+    assert own_nats(compared(several, several), several) >= OWN_ACKNOWLEDGEMENT_NATS
+    assert own_nats(compared(10, 10, field="timestamps"), 10) >= OWN_ACKNOWLEDGEMENT_NATS
 
 
 @pytest.mark.parametrize(
     ("acks", "emitted"),
     [
-        (numbered(2, 2), 2),  # too few: a filter may have spared them
-        (numbered(3, 3), 4),  # one was dropped, and so may another maker's have been
-        (numbered(4, 3, 3), 3),  # one that nobody sent
-        (numbered(4, 3), 3),  # one with the number of the receiver's own, and another IP ID
+        (compared(2, 2), 2),  # too few: a filter may have spared them
+        (compared(3, 3), 4),  # one was dropped, and so may another maker's have been
+        (compared(4, 3, 3), 3),  # one that nobody sent
+        (compared(4, 3), 3),  # one with the number of the receiver's own, and another IP ID
+        (compared(10, 9, field="timestamps"), 10),  # the same, with another stamp
+        (compared(10, 9, 9, field="timestamps"), 10),  # one that nobody sent, and one was dropped
     ],
 )
 def test_the_receiver_alone_is_not_proven(acks: ClassComparison, emitted: int) -> None:
     assert own_nats(acks, emitted) < OWN_ACKNOWLEDGEMENT_NATS
+
+
+def test_few_acknowledgements_of_another_maker_are_found_among_many() -> None:
+    """Two of thirty, which places or stamps alone would excuse: IP IDs tell each."""
+    own = compared(28, 28)
+    assert own_nats(own, 28, own) >= OWN_ACKNOWLEDGEMENT_NATS
+    assert own_nats(compared(30, 28, 28), 28, own) == 0.0
+    assert own_nats(compared(30, 28), 30, own) == 0.0
+    assert own_nats(compared(30, 29, 29), 29, own) >= OWN_ACKNOWLEDGEMENT_NATS
+
+
+def test_a_syn_proxys_acknowledgement_of_the_handshake_is_no_other_makers() -> None:
+    """It acknowledges no data; a SYN that arrived with another number shows the proxy."""
+    own = compared(28, 28)
+    assert own_nats(compared(30, 28, 28), 28, own, renumbered=True) >= OWN_ACKNOWLEDGEMENT_NATS
+    assert own_nats(compared(30, 27, 27), 27, own, renumbered=True) == 0.0
