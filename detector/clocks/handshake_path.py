@@ -15,11 +15,11 @@ from pepscope.results.evidence.columns import BoolArray
 def handshake_round_trips_ns(sides: Sides, direction: Direction, least_holds_ns: Int64Array) -> Int64Array:
     """Round trips from the capture at the sender of `direction`'s data to the receiver, as handshakes took them.
 
-    The lesser of two measurements of the way between the captures, there and back, each by the clocks alone: SYN to
-    SYN-ACK at the client's capture less the same at the server's, and SYN-ACK to ACK at the server's less the same at
-    the client's. A SYN that waits for a radio to wake up, or a clock that is set in between, delays one of them only.
-    A host that takes its time to answer delays neither; beyond the receiver's capture its handshake took what its
-    acknowledgements take at least (`least_holds_ns`, `UNKNOWN` for none).
+    The lesser of two measurements of the way between the captures, there and back, neither of which needs a relation of
+    the clocks: SYN to SYN-ACK at the client's capture less the same at the server's, and SYN-ACK to ACK at the server's
+    less the same at the client's. A SYN that waits for a radio to wake up, or a clock that is set in between, changes
+    one of them only. A host that answers late changes neither. Beyond the receiver's capture the round trip is the
+    least that an acknowledgement took there (`least_holds_ns`, `UNKNOWN` for none), at most the handshake's.
 
     Unknown unless both captures hold the same SYN and the same SYN-ACK, once each: a proxy answers SYNs itself, and of
     repeated ones it is not known which was answered.

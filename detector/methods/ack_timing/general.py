@@ -191,8 +191,12 @@ def _are_untimed(measured: Measured, accused: BoolArray) -> BoolArray:
 
 
 def _nearer_than_handshake(measured: Measured, path: _Path) -> _Nearer:
-    """First packets wait where later ones do not (for an address to be resolved, a flow's rule to be set up): data that
-    crossed in less time than the handshake show what acknowledgements may take."""
+    """Acknowledgements that took less than half of what handshake and data took to cross the path.
+
+    First packets wait where later ones do not (for an address to be resolved, a flow's rule to be set up), so data that
+    crossed sooner than the handshake bound the path. They seem to cross sooner after a clock was set, too: that hides
+    acknowledgements, and accuses nobody.
+    """
     path_ns, numbers = measured.handshake_path_ns, measured.numbers
     crossed_ns = np.minimum(path_ns, path.path_s * 1e9)
     limits_ns = NEARER_SHARE * crossed_ns - (TIMESTAMP_ERROR_S + measured.tick_s) * 1e9

@@ -6,8 +6,8 @@ late, or to close late, counts once. What each port shows by itself tells whethe
 answers alone confirm that it has a leg, and not where.
 
 At the server's side all ports together may be less surely split than each of them: a client that takes its time makes
-every port look split, and all together show that it does. So ports that speak for a split of one another raise or lower
-each other's to that of all together. Ports that look end to end say little against one that does not, since boxes for
+every port look split, and all together show that it does. So where ports speak for a split of one another, what all
+together say raises or lowers each. Ports that look end to end say little against one that does not, since boxes for
 one port (HTTP) are common, and clear none.
 """
 
@@ -22,18 +22,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.posteriors import Posterior
+from detector.one_capture.likelihoods.other_ports import ALL_SPLIT
 from detector.one_capture.likelihoods.priors import Priors
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.members import Ints
 from detector.one_capture.networks import Places
 from pepscope.results.verdicts import GroupSide
 
-#: Of networks that split, those that split all ports. At the server's side 258 of 303 simulated ones, and 12 of 13 in
-#: the third laboratory (docs/decisions/105); at the client's as assumed of what ports say of each other there.
-_ALL_SPLIT = {GroupSide.CLIENT: 0.7, GroupSide.SERVER: 0.85}
+#: Of networks that split, the share that splits all ports. At the server's side as counted: 258 of 303 simulated ones,
+#: 12 of 13 in the third laboratory (docs/decisions/105); at the client's, where nothing was counted, as assumed in
+#: `likelihoods.other_ports`.
+_ALL_SPLIT = {GroupSide.CLIENT: ALL_SPLIT, GroupSide.SERVER: 0.85}
 
-#: What ports that look end to end say at most against another's split at the server's side (nats), as far as it shows
-#: one. Chosen on simulated seeds 5981 to 5984 (docs/decisions/112).
+#: What ports that look end to end say at most against another's split at the server's side (nats). They take away no
+#: more than that port's own evidence for a split. Chosen on simulated seeds 5981 to 5984 (docs/decisions/112).
 _MOST_AGAINST = 1.0
 
 #: Shares below this one are none; what one port says is never surer (nats).
@@ -96,11 +98,11 @@ def with_alike_ports(
     `network`, the `own` legs and whether `one_host` answers alone in the network are by group; `together` is by network
     what all its ports say for a leg as one group (nats; NaN where they are not weighed).
     """
-    nats, of_all = np.where(answered, own.nats, 0.0), together[network]
+    nats = np.where(answered, own.nats, 0.0)
     others = np.bincount(network, weights=nats)[network] - nats
     confirmed = np.maximum(others, 0.0)
     against = np.clip(-others, 0.0, np.clip(nats, 0.0, _MOST_AGAINST))
-    said = np.nan_to_num(np.clip(of_all - nats, -confirmed, confirmed) - against)
+    said = np.nan_to_num(np.clip(together[network] - nats, -confirmed, confirmed) - against)
     for_all = np.exp(np.maximum(said, 0.0) if side is GroupSide.CLIENT else said)
     every, some = own.before * _ALL_SPLIT[side], own.before * (1 - _ALL_SPLIT[side])
     odds = (every * for_all + some) / (1 - own.before - some + some * for_all) * np.exp(nats)

@@ -16,6 +16,7 @@ from detector.detection import detect
 from detector.one_capture.classes import LEAST_SPLIT
 from detector.one_capture.hypotheses.alike_ports import Legs, open_networks, with_alike_ports
 from detector.one_capture.hypotheses.posteriors import Posterior
+from detector.one_capture.likelihoods.other_ports import Shares, with_other_ports
 from detector.one_capture.likelihoods.priors import PRIORS
 from pepscope.results.verdicts import GroupSide, Verdict
 
@@ -132,6 +133,23 @@ def test_a_sure_split_of_another_port_decides_one_that_is_nearly_sure_and_none_t
     nearly, nothing, sure = moved([0.9, PRIOR, 0.999], [0, 0, 0], [0.9999])
     assert nearly > 0.985 > 0.9 > nothing > PRIOR
     assert sure >= 0.999
+
+
+def test_other_ports_accuse_none_at_the_server_that_shows_nothing() -> None:
+    """However sure they are, and though they speak twice: of late clients and splits, and of all ports together."""
+    priors = PRIORS[GroupSide.SERVER]
+    rest = 1 - priors.split - priors.late
+    sure = 1 - 1e-12
+    found = Shares(
+        split=np.array([priors.split, sure, sure]),
+        late=np.array([priors.late, (1 - sure) / 2, (1 - sure) / 2]),
+        rest=np.array([rest, (1 - sure) / 2, (1 - sure) / 2]),
+        leg_nats=np.zeros((3, 4)),
+        answered=np.ones(3, np.bool_),
+    )
+    first = with_other_ports(found, np.zeros(3, np.int64), priors.split, priors.late).split
+    nothing, *_ = moved(first.tolist(), [0, 0, 0], [sure], side=GroupSide.SERVER)
+    assert first[0] < nothing < LEAST_SPLIT[GroupSide.SERVER]
 
 
 def test_ports_of_one_host_confirm_its_leg_and_no_place_of_it() -> None:
