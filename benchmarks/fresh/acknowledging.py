@@ -106,7 +106,7 @@ def _short_passed(chance: random.Random) -> Scenario:
     return _local(chance, plan, {"receivers_acknowledgements": "passed"}, jobs=downloads(chance, sizes, spread_s=1.0))
 
 
-def _in_one_room(chance: random.Random) -> Scenario:
+def _on_one_lan(chance: random.Random) -> Scenario:
     """Stamps of receiver and middlebox fall into one tick."""
     plan = PathPlan(local=True)
     return _local(
@@ -182,7 +182,7 @@ SPLIT: Mapping[str, Draw] = {
     "localack-terminal": _terminal,
     "localack-short": _short,
     "localack-short-passed-nots": _short_passed,
-    "localack-local": _in_one_room,
+    "localack-local": _on_one_lan,
     "localack-mixed": _mixed,
     "localack-clock": _offset_clock,
     "localack-wild-clock": _wild_clock,

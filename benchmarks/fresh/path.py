@@ -20,7 +20,7 @@ class PathPlan:
     """Links down (towards the mobile) and up on either side of the middle, and how hosts are attached.
 
     With `ethernet` the hosts sit behind a veth pair with segmentation and receive offload, as behind a network card.
-    With `local` all sit in one room: veth pairs instead of links that are emulated, no delay, the middle answers ARP.
+    With `local` all are on one LAN: veth pairs instead of links that are emulated, no delay, the middle answers ARP.
     `settings` are kernel parameters by place (`server`, `middle`, `mobile`).
     """
 

@@ -175,11 +175,11 @@ def _tiny_without_timestamps(chance: random.Random) -> Scenario:
     return _tiny(chance, replace(cellular(chance), settings=everywhere(tcp_timestamps="0")))
 
 
-def _tiny_in_one_room(chance: random.Random) -> Scenario:
+def _tiny_on_one_lan(chance: random.Random) -> Scenario:
     return _tiny(chance, PathPlan(local=True))
 
 
-def _in_one_room(chance: random.Random) -> Scenario:
+def _on_one_lan(chance: random.Random) -> Scenario:
     """First packets wait for addresses to be resolved, longer than any packet after them takes."""
     loads = downloads(chance, [2_000_000, 9_000, 200]), uploads(chance, [800_000]), chats(chance, 40, gap_s=0.01)
     return Scenario("regular", PathPlan(local=True), lambda path: [job for load in loads for job in load(path)])
@@ -322,8 +322,8 @@ REGULAR: Mapping[str, Draw] = {
     "short-nots": _short_without_timestamps,
     "tiny": _tiny,
     "tiny-nots": _tiny_without_timestamps,
-    "tiny-local": _tiny_in_one_room,
-    "local": _in_one_room,
+    "tiny-local": _tiny_on_one_lan,
+    "local": _on_one_lan,
     "same-object": _same_object,
     "uploads": _uploads,
     "terminal": _terminal,

@@ -76,8 +76,8 @@ def _relay_at_server(chance: random.Random) -> Scenario:
     return _relayed(chance, with_links(cellular(chance), wired_down=near, wired_up=near))
 
 
-def _relay_in_one_room(chance: random.Random) -> Scenario:
-    """All in one room: a relay's program takes longer to wake up than the transfer takes."""
+def _relay_on_one_lan(chance: random.Random) -> Scenario:
+    """All on one LAN: a relay's program takes longer to wake up than the transfer takes."""
     return _relayed(chance, PathPlan(local=True), jobs=downloads(chance, [3_000_000, 9_000]), kind_shows=False)
 
 
@@ -254,7 +254,7 @@ def _packaged(
     return draw
 
 
-def _nginx_in_one_room(chance: random.Random) -> Scenario:
+def _nginx_on_one_lan(chance: random.Random) -> Scenario:
     drawn = _packaged(proxies.nginx_stream, "nginx", kind_shows=False)(chance)
     return replace(drawn, plan=PathPlan(local=True), jobs=downloads(chance, [3_000_000, 4_000]))
 
@@ -310,7 +310,7 @@ SPLIT: Mapping[str, Draw] = {
     "relay-queueless-nots": _relay_queueless_without_timestamps,
     "relay-at-mobile": _relay_at_mobile,
     "relay-at-server": _relay_at_server,
-    "relay-local": _relay_in_one_room,
+    "relay-local": _relay_on_one_lan,
     "relay-short": _relay_short,
     "relay-short-nots": _relay_short_without_timestamps,
     "relay-upload": _relay_upload,
@@ -350,7 +350,7 @@ SPLIT: Mapping[str, Draw] = {
     "redsocks-terminal": _redsocks_chat,
     "microsocks": _explicit(proxies.microsocks, "microsocks", "socks5", 1080),
     "nginx-stream": _packaged(proxies.nginx_stream, "nginx"),
-    "nginx-stream-local": _nginx_in_one_room,
+    "nginx-stream-local": _nginx_on_one_lan,
     "haproxy-usesrc": _packaged(proxies.haproxy(source="clientip"), "haproxy"),
     "haproxy-usesrc-port": _packaged(proxies.haproxy(source="client"), "haproxy"),
     "rinetd": _packaged(proxies.rinetd, "rinetd"),
