@@ -162,3 +162,18 @@ fn a_stream_aligned_alone_is_compared_without_the_other() {
     assert_eq!(found.compare(0, MOST_SKIPPED).acknowledgements.fields.partners, 9);
     assert!(PairSegments::align(&client.vantage(), &server.vantage(), unknown(), LIMITS).is_none());
 }
+
+#[test]
+fn copies_sent_after_the_end_of_a_capture_are_left_out_if_it_holds_a_packet_of_the_other_host() {
+    let lengths = [1000; 10];
+    let arrived = Transfer { numbers: vec![77; 20], ip_id: (1000..1020).collect(), ..Transfer::new(&lengths, [0, 0]) };
+    let known = KnownOffsets { supported: [true, true], ..unknown() };
+    for (of_syns, compared) in [(0, 0), (1, lengths.len())] {
+        let mut emitted = Transfer::new(&lengths, [0, 0]);
+        for row in (1..20).step_by(2) {
+            (emitted.flags[row], emitted.direction[row]) = (flag::SYN | flag::ACK, of_syns);
+        }
+        let found = PairSegments::align(&arrived.vantage(), &emitted.vantage(), known, LIMITS).unwrap();
+        assert_eq!(found.compare(1, MOST_SKIPPED).data.map_or(0, |data| data.partners), compared);
+    }
+}

@@ -90,16 +90,18 @@ def compare_direction(
     is_whole: bool,
     is_reset: bool,
     shown_ends: tuple[bool, bool],
+    both_ways: bool,
 ) -> Compared:
     """Compare the packets of one direction; `is_whole` unless the segments are a sample. `is_reset`: the emitter's
-    capture shows a reset; `shown_ends`: it shows that the connection begins, and that it ends, within it."""
+    capture shows a reset; `shown_ends`: it shows that the connection begins, and that it ends, within it; `both_ways`:
+    it holds packets of both hosts."""
     at_emitter, at_arriver = sides if direction is Direction.UP else sides[::-1]
     emitted, arrived = at_emitter[direction], at_arriver[direction]
     reverse = at_emitter[direction.reverse]
     reverse_data = reverse.take(reverse.length > 0)
     unseen = uncovered(reverse_data) if is_whole else (reverse.start[:0], reverse.start[:0])
     data_out, data_in = emitted.take(emitted.length > 0), arrived.take(arrived.length > 0)
-    settled = _emitted_to_the_end(data_out, data_in, reverse, largest_payload)
+    settled = _emitted_to_the_end(data_out, data_in, reverse, largest_payload, both_ways=both_ways)
     data_in = settled if len(settled) > 0 or not is_reset else data_in
     acks_out, acks_in = emitted.take(emitted.length == 0), arrived.take(arrived.length == 0)
     held = acks_out.acknowledgement, data_out.acknowledgement
@@ -128,16 +130,18 @@ def compare_direction(
     )
 
 
-def _emitted_to_the_end(emitted: Segments, arrived: Segments, reverse: Segments, largest_payload: int) -> Segments:
+def _emitted_to_the_end(
+    emitted: Segments, arrived: Segments, reverse: Segments, largest_payload: int, *, both_ways: bool
+) -> Segments:
     """The arrived data that the emitter's capture shows acknowledged: others may be copies sent after its end.
 
-    Where it shows none acknowledged, all if it holds nothing of the other direction, or if most are equal in timestamps
-    or IP IDs; else nothing.
+    Where it shows none acknowledged, all if it holds nothing of the other host, or if most are equal in timestamps or
+    IP IDs; else nothing.
     """
     settled = arrived.take(arrived.start < reverse.acknowledgement.max(initial=-1))
     if len(settled) > 0:
         return settled
-    if len(reverse) == 0:
+    if not both_ways:
         return arrived
     compared = reference_agreement.compare_data(emitted, arrived, largest_payload)
     is_shifted = (compared.tsval_shift, compared.tsecr_shift) != (0, 0)

@@ -160,6 +160,11 @@ impl Packets<'_> {
         self.flags.iter().any(|&flags| flags & flag::RST != 0) || (closes(UP) && closes(DOWN))
     }
 
+    /// Whether the capture holds packets of both hosts.
+    pub(crate) fn go_both_ways(&self) -> bool {
+        self.direction.contains(&UP) && self.direction.contains(&DOWN)
+    }
+
     /// Whether the capture holds a SYN of the connection.
     pub(crate) fn is_opened(&self) -> bool {
         self.flags.iter().take(OPENING_PACKETS).any(|&flags| flags & flag::SYN != 0)

@@ -37,6 +37,8 @@ pub struct PairSegments {
     reset: [bool; 2],
     /// Whether the client's and the server's capture show that the connection begins, and that it ends, within them.
     shown_ends: [[bool; 2]; 2],
+    /// Whether the client's and the server's capture hold packets of both hosts, handshakes included.
+    both_ways: [bool; 2],
     limits: Limits,
 }
 
@@ -91,14 +93,15 @@ impl PairSegments {
         let [up, down] = known.supported;
         let reset = [client, server].map(|vantage| vantage.reset_times_ns.iter().any(Option::is_some));
         let shown_ends = [client, server].map(|vantage| [vantage.packets.is_opened(), vantage.packets.is_closed()]);
+        let both_ways = [client, server].map(|vantage| vantage.packets.go_both_ways());
         let Some(best) = best_shifts(&near, &far, limits) else {
             return match (up, down) {
                 (false, false) => None,
-                (true, true) => Some(Self { client: near, server: far, reset, shown_ends, limits }),
+                (true, true) => Some(Self { client: near, server: far, reset, shown_ends, both_ways, limits }),
                 _ => {
                     let stream = usize::from(down);
                     let [client, server] = [near, far].map(|flows| about_one_stream(flows, stream));
-                    Some(Self { client, server, reset, shown_ends, limits })
+                    Some(Self { client, server, reset, shown_ends, both_ways, limits })
                 }
             };
         };
@@ -110,7 +113,7 @@ impl PairSegments {
                 server_flows = moved;
             }
         }
-        Some(Self { client: near, server: server_flows, reset, shown_ends, limits })
+        Some(Self { client: near, server: server_flows, reset, shown_ends, both_ways, limits })
     }
 
     /// The emitter's and the receiver's capture of the packets of one direction.
@@ -166,8 +169,8 @@ impl PairSegments {
     }
 
     /// The arrived data that the emitter's capture shows acknowledged: others may be copies sent after its end. Where it
-    /// shows none acknowledged, all if it shows a reset, holds nothing of the other direction, or if most are what it
-    /// holds by timestamps or IP IDs; else nothing.
+    /// shows none acknowledged, all if it shows a reset, holds nothing of the other host (a capture that ended early has
+    /// its SYN at least), or if most are what it holds by timestamps or IP IDs; else nothing.
     fn emitted_to_the_end(
         &self,
         emitted: &[Segment],
@@ -178,7 +181,7 @@ impl PairSegments {
         let acknowledged = reverse.all().map(|segment| segment.acknowledgement).fold(-1, i64::max);
         let settled: Vec<Segment> = arrived.iter().filter(|segment| segment.start < acknowledged).copied().collect();
         let is_equal = || self.compare_data(emitted, arrived).is_some_and(|found| found.is_mostly_equal());
-        let is_over = self.reset[direction] || reverse.all().next().is_none();
+        let is_over = self.reset[direction] || !self.both_ways[direction];
         if settled.is_empty() && (is_over || is_equal()) {
             return arrived.to_vec();
         }
