@@ -310,9 +310,9 @@ def test_whole_packets_inside_udp_are_compared_as_packets(tmp_path: Path) -> Non
     result = detect(tmp_path, capture_bytes(frames), capture_bytes(tunnel))
     (pair,) = result.pairs
     assert [vantage.transport for vantage in pair.vantages] == ["tcp", "tcp"]
-    # One acknowledgement of all data at the end does not show whose it is.
-    assert "same-data" in {item.finding for item in pair.evidence}
-    assert not pair.verdict.is_split
+    # All acknowledgements that left arrived, and nothing else did.
+    assert "same-packets" in {item.finding for item in pair.evidence}
+    assert pair.verdict is Verdict.REGULAR
     connection = next(iter(pepscope.inspect(str(tmp_path / "mobile.pcap")).connections))
     assert connection.tunnel == "udp"
 
