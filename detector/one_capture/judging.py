@@ -107,35 +107,36 @@ class JudgedSide(Struct, frozen=True):
         return self.posteriors.side
 
 
-def judged_groups(judged: SidePosteriors, members: Pools, least_probability: float) -> JudgedPools:
+def judged_groups(posteriors: SidePosteriors, members: Pools, least_probability: float) -> JudgedPools:
     """The groups of a side with what explains each."""
-    found = pools.of_groups(judged, members)
-    in_time = _in_time(found.fast_excess_s, judged.variation_s) | (judged.near_nats < OWN_ENDS_NATS)
+    found = pools.of_groups(posteriors, members)
+    in_time = _in_time(found.fast_excess_s, posteriors.variation_s) | (posteriors.near_nats < OWN_ENDS_NATS)
     timed = np.zeros(len(in_time), np.bool_)
-    timed[judged.places.member_group[~np.isnan(members.handshake_s)]] = True
+    timed[posteriors.places.member_group[~np.isnan(members.handshake_s)]] = True
     split = classes(
-        judged.groups, found.exchanges, side=judged.side, least_probability=least_probability, in_time=in_time,
+        posteriors.groups, found.exchanges, side=posteriors.side, least_probability=least_probability, in_time=in_time,
         handshakes_timed=timed,
     )  # fmt: skip
-    return JudgedPools(judged.side, found, split, judged.groups, judged.comes_one_way)
+    return JudgedPools(posteriors.side, found, split, posteriors.groups, posteriors.comes_one_way)
 
 
 def judged_connections(
-    judged: SidePosteriors, members: Pools, least_probability: float
+    posteriors: SidePosteriors, members: Pools, least_probability: float
 ) -> tuple[JudgedPools, JudgedPools]:
     """The connections of a side with what explains each: given the others of their groups, and each by itself."""
-    found, group = pools.of_connections(judged, members), judged.places.member_group[judged.places.member]
-    in_time, one_way = _in_time(found.fast_excess_s, judged.variation_s[group]), judged.comes_one_way[group]
+    found, group = pools.of_connections(posteriors, members), posteriors.places.member_group[posteriors.places.member]
+    in_time, one_way = _in_time(found.fast_excess_s, posteriors.variation_s[group]), posteriors.comes_one_way[group]
 
     def explained(posterior: Posterior, others: Ints | None = None) -> JudgedPools:
         split = classes(
-            posterior, found.exchanges, side=judged.side, least_probability=least_probability, in_time=in_time,
+            posterior, found.exchanges, side=posteriors.side, least_probability=least_probability, in_time=in_time,
             handshakes_timed=~np.isnan(found.handshake_s), one_host=True,
         )  # fmt: skip
-        return JudgedPools(judged.side, found, split, posterior, one_way, others)
+        return JudgedPools(posteriors.side, found, split, posterior, one_way, others)
 
     others = _other_connections(found.exchanges, group)
-    alone, together = explained(_by_connection(judged.alone, judged)), explained(_given_others(judged, others > 0))
+    alone = explained(_by_connection(posteriors.alone, posteriors))
+    together = explained(_given_others(posteriors, others > 0))
     differ = (together.explanations != alone.explanations) & ~(_is_open(together) & _is_open(alone))
     return replace(together, others=np.where(differ, others, 0)), alone
 
@@ -150,22 +151,24 @@ def _other_connections(exchanges: Ints, group: Ints) -> Ints:
     return np.where(answered, np.bincount(group, weights=answered).astype(np.int64)[group] - 1, 0)
 
 
-def _given_others(judged: SidePosteriors, follows: npt.NDArray[np.bool_]) -> Posterior:
+def _given_others(posteriors: SidePosteriors, follows: npt.NDArray[np.bool_]) -> Posterior:
     """The posterior of each connection, given the others of its group where it follows them."""
-    where, kind, kinds = judged.places, judged.connection_kind, len(judged.alone.split)
-    of_web = speaks_web(judged.timing.kind, judged.timing.connection, len(where.member))
+    where, kind, kinds = posteriors.places, posteriors.connection_kind, len(posteriors.alone.split)
+    of_web = speaks_web(posteriors.timing.kind, posteriors.timing.connection, len(where.member))
     member, (may_follow, web) = np.zeros(kinds, np.int64), np.zeros((2, kinds), np.bool_)
     member[kind], may_follow[kind], web[kind] = where.member, follows, of_web
     group = where.member_group[member]
-    given = with_other_connections(judged.alone, judged.groups, group, member, may_follow, web, PRIORS[judged.side])
-    return _by_connection(given, judged)
+    given = with_other_connections(
+        posteriors.alone, posteriors.groups, group, member, may_follow, web, PRIORS[posteriors.side]
+    )
+    return _by_connection(given, posteriors)
 
 
-def _by_connection(kinds: Posterior, judged: SidePosteriors) -> Posterior:
+def _by_connection(kinds: Posterior, posteriors: SidePosteriors) -> Posterior:
     """The posterior of each connection by its kind, without its legs."""
     columns = {name: getattr(kinds, name) for name in Posterior.__struct_fields__}
     nothing = columns.pop("leg_nats")[:0]
-    return Posterior(leg_nats=nothing, **{name: column[judged.connection_kind] for name, column in columns.items()})
+    return Posterior(leg_nats=nothing, **{name: column[posteriors.connection_kind] for name, column in columns.items()})
 
 
 def _in_time(fast_excess_s: Floats, variation_s: Floats) -> npt.NDArray[np.bool_]:
@@ -174,29 +177,34 @@ def _in_time(fast_excess_s: Floats, variation_s: Floats) -> npt.NDArray[np.bool_
 
 
 def group_results(
-    judged: SidePosteriors, members: Pools, groups: JudgedPools, places: Sequence[Sequence[int]]
+    posteriors: SidePosteriors, members: Pools, groups: JudgedPools, places: Sequence[Sequence[int]]
 ) -> list[GroupResult]:
     """A result a group; `places` are those of its connections in the table of results."""
-    hosts = np.split(np.arange(len(members.near_s)), np.flatnonzero(np.diff(judged.places.member_group)) + 1)
+    hosts = np.split(np.arange(len(members.near_s)), np.flatnonzero(np.diff(posteriors.places.member_group)) + 1)
     return [
-        _group_result(judged, members, groups, number, hosts[number], places[number])
-        for number in range(len(judged.places.network))
+        _group_result(posteriors, members, groups, number, hosts[number], places[number])
+        for number in range(len(posteriors.places.network))
     ]
 
 
 def _group_result(
-    judged: SidePosteriors, members: Pools, groups: JudgedPools, number: int, hosts: np.ndarray, pairs: Sequence[int]
+    posteriors: SidePosteriors,
+    members: Pools,
+    groups: JudgedPools,
+    number: int,
+    hosts: np.ndarray,
+    pairs: Sequence[int],
 ) -> GroupResult:
     explanation = groups.explanation(number)
     figures = groups.figures(number, len(hosts))
     verdict = verdict_of(explanation)
     interval = (figures.leg_low_s, figures.leg_high_s)
-    names = judged.places.member_address
+    names = posteriors.places.member_address
     return GroupResult(
-        side=judged.side,
-        network=judged.places.network[number],
-        port=int(judged.places.port[number]),
-        hosts=_servers(judged, hosts, pairs),
+        side=posteriors.side,
+        network=posteriors.places.network[number],
+        port=int(posteriors.places.port[number]),
+        hosts=_servers(posteriors, hosts, pairs),
         pairs=tuple(pairs),
         exchanges=figures.exchanges,
         verdict=verdict,
@@ -207,26 +215,26 @@ def _group_result(
         hidden_round_trip_s=figures.leg_s if verdict.is_split else None,
         hidden_round_trip_interval_s=interval if verdict.is_split else None,
         reason=reason(figures, explanation),
-        evidence=group_evidence(judged, number, figures, explanation),
+        evidence=group_evidence(posteriors, number, figures, explanation),
         by_host=tuple(
-            host_result(judged, members, groups, number, int(host), str(names[host])) for host in hosts
+            host_result(posteriors, members, groups, number, int(host), str(names[host])) for host in hosts
         ),
     )  # fmt: skip
 
 
-def _servers(judged: SidePosteriors, hosts: np.ndarray, pairs: Sequence[int]) -> tuple[str, ...]:
+def _servers(posteriors: SidePosteriors, hosts: np.ndarray, pairs: Sequence[int]) -> tuple[str, ...]:
     """The servers' addresses of a group."""
-    if judged.side is GroupSide.CLIENT:
-        return tuple(sorted({str(judged.places.member_address[host]) for host in hosts}))
-    return tuple(sorted({judged.servers[pair] for pair in pairs}))
+    if posteriors.side is GroupSide.CLIENT:
+        return tuple(sorted({str(posteriors.places.member_address[host]) for host in hosts}))
+    return tuple(sorted({posteriors.servers[pair] for pair in pairs}))
 
 
 def host_result(
-    judged: SidePosteriors, members: Pools, groups: JudgedPools, group: int, host: int, address: str
+    posteriors: SidePosteriors, members: Pools, groups: JudgedPools, group: int, host: int, address: str
 ) -> HostResult:
     """What a group's posterior says of one of its far hosts."""
-    posterior = judged.groups
-    network = float(of_network(posterior, judged.side)[group])
+    posterior = posteriors.groups
+    network = float(of_network(posterior, posteriors.side)[group])
     end_to_end = 1 - network - float(posterior.handshakes_answered[group])
     site = max(end_to_end, 0.0) * float(posterior.member_site[host])
     shows = max(end_to_end, 0.0) * float(posterior.member_wired_site[host])

@@ -43,30 +43,30 @@ class Pools(Struct, frozen=True):
     leg_high_s: Floats
 
 
-def of_members(judged: SidePosteriors) -> Pools:
+def of_members(posteriors: SidePosteriors) -> Pools:
     """A pool a member."""
-    places, timing = judged.places, judged.timing
+    places, timing = posteriors.places, posteriors.timing
     count = len(places.member_group)
-    fast_s = _fast_s(judged, timing.member, count)
+    fast_s = _fast_s(posteriors, timing.member, count)
     return Pools(
         np.bincount(timing.member, minlength=count), _dialogues(timing, timing.member, count),
         np.bincount(places.member, minlength=count), timing.near_s,
-        timing.handshake_s, timing.plain_s, judged.reference_s, fast_s, fast_s, fast_s,
-        *leg_estimates(judged.groups.leg_nats),
+        timing.handshake_s, timing.plain_s, posteriors.reference_s, fast_s, fast_s, fast_s,
+        *leg_estimates(posteriors.groups.leg_nats),
     )  # fmt: skip
 
 
-def of_groups(judged: SidePosteriors, members: Pools) -> Pools:
+def of_groups(posteriors: SidePosteriors, members: Pools) -> Pools:
     """A pool a group. At the server's side its leg is one that all clients have, at the client's the middle one of its
     servers' legs."""
-    places, timing = judged.places, judged.timing
+    places, timing = posteriors.places, posteriors.timing
     group, count = places.member_group, len(places.network)
 
     def least(values: Floats) -> Floats:
         return quantiles(values, group, count, 0.0)
 
-    if judged.side is GroupSide.SERVER:
-        legs = leg_estimates(common_leg_nats(judged.groups.leg_nats, group, count))
+    if posteriors.side is GroupSide.SERVER:
+        legs = leg_estimates(common_leg_nats(posteriors.groups.leg_nats, group, count))
     else:
         timed = [
             np.where(members.exchanges > 0, each, np.nan)
@@ -83,27 +83,27 @@ def of_groups(judged: SidePosteriors, members: Pools) -> Pools:
         np.bincount(group[timing.member], minlength=count), _dialogues(timing, group[timing.member], count),
         np.bincount(group[places.member], minlength=count),
         least(members.near_s), _taken(members.handshake_s, later), _taken(members.plain_s, later),
-        _taken(members.reference_s, longer), _fast_s(judged, group[timing.member], count),
+        _taken(members.reference_s, longer), _fast_s(posteriors, group[timing.member], count),
         least(members.fast_excess_s), quantiles(members.fast_excess_s, group, count, 1.0), *legs,
     )  # fmt: skip
 
 
-def of_connections(judged: SidePosteriors, members: Pools) -> Pools:
+def of_connections(posteriors: SidePosteriors, members: Pools) -> Pools:
     """A pool a connection; round trips are its far host's."""
-    timing, member = judged.timing, judged.places.member
+    timing, member = posteriors.timing, posteriors.places.member
     count = len(member)
-    fast_s = _fast_s(judged, timing.connection, count)
+    fast_s = _fast_s(posteriors, timing.connection, count)
     return Pools(
         np.bincount(timing.connection, minlength=count), _dialogues(timing, timing.connection, count),
         np.ones(count, np.int64), members.near_s[member],
         members.handshake_s[member], members.plain_s[member], members.reference_s[member], fast_s, fast_s, fast_s,
-        *(estimate[judged.connection_kind] for estimate in leg_estimates(judged.alone.leg_nats)),
+        *(estimate[posteriors.connection_kind] for estimate in leg_estimates(posteriors.alone.leg_nats)),
     )  # fmt: skip
 
 
-def _fast_s(judged: SidePosteriors, pool: Ints, count: int) -> Floats:
+def _fast_s(posteriors: SidePosteriors, pool: Ints, count: int) -> Floats:
     """Of the answers that no person seems to have given, or else of all."""
-    excess_s = judged.timing.excess_s
+    excess_s = posteriors.timing.excess_s
     automatic_s = quantiles(np.where(excess_s < PEOPLE_S, excess_s, np.nan), pool, count, _FAST)
     return np.where(np.isnan(automatic_s), quantiles(excess_s, pool, count, _FAST), automatic_s)
 

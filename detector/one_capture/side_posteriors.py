@@ -66,40 +66,44 @@ class SidePosteriors(Struct, frozen=True):
 
 def weigh_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) -> SidePosteriors:
     """Weigh everything that the captures of a vantage point show of the far hosts on this side."""
-    judged = _weigh(vantage, side, places(vantage.columns, at_client=side is GroupSide.CLIENT, table=table))
-    return _by_alike_ports(judged, vantage, table)
+    posteriors = _weigh(vantage, side, places(vantage.columns, at_client=side is GroupSide.CLIENT, table=table))
+    return _by_alike_ports(posteriors, vantage, table)
 
 
-def _by_alike_ports(judged: SidePosteriors, vantage: VantageColumns, table: NetworkTable) -> SidePosteriors:
+def _by_alike_ports(posteriors: SidePosteriors, vantage: VantageColumns, table: NetworkTable) -> SidePosteriors:
     """The same, given what a network's ports show together where one of several is open."""
-    where, at_client = judged.places, judged.side is GroupSide.CLIENT
-    answered = np.bincount(where.member_group[judged.timing.member], minlength=len(where.network)) > 0
+    where, at_client = posteriors.places, posteriors.side is GroupSide.CLIENT
+    answered = np.bincount(where.member_group[posteriors.timing.member], minlength=len(where.network)) > 0
     network = networks_of(where)
     # Ports change none that is decided where they only raise, and none at all where none of them shows a split.
     bounds = (
-        (1 - LEAST_WHOLE[judged.side], LEAST_SPLIT[judged.side]) if at_client else (PRIORS[judged.side].split, np.inf)
+        (1 - LEAST_WHOLE[posteriors.side], LEAST_SPLIT[posteriors.side])
+        if at_client
+        else (PRIORS[posteriors.side].split, np.inf)
     )
-    weighed = open_networks(judged.groups.split, answered, network, bounds)
+    weighed = open_networks(posteriors.groups.split, answered, network, bounds)
     if not len(weighed):
-        return judged
+        return posteriors
     of_weighed = np.flatnonzero(np.isin(network[where.group], weighed))
     part = selected(vantage, of_weighed, np.ones(len(vantage.references), np.bool_))
-    alike = _weigh(part, judged.side, places(without_ports(part.columns), at_client=at_client, table=table), each=False)
+    alike = _weigh(
+        part, posteriors.side, places(without_ports(part.columns), at_client=at_client, table=table), each=False
+    )
     networks = int(network.max()) + 1
     together, one_host = np.full(networks, np.nan), np.zeros(networks, np.bool_)
     answering = alike.places.member_group[np.unique(alike.timing.member)]
     one_host[weighed] = np.bincount(answering, minlength=len(weighed)) == 1
     together[weighed] = _legs(alike, one_host[weighed]).nats
-    own = _legs(judged, one_host[network])
-    groups = with_alike_ports(judged.groups, answered, network, own, together, one_host[network], judged.side)
-    return replace(judged, groups=groups)
+    own = _legs(posteriors, one_host[network])
+    groups = with_alike_ports(posteriors.groups, answered, network, own, together, one_host[network], posteriors.side)
+    return replace(posteriors, groups=groups)
 
 
-def _legs(judged: SidePosteriors, one_host: npt.NDArray[np.bool_]) -> Legs:
+def _legs(posteriors: SidePosteriors, one_host: npt.NDArray[np.bool_]) -> Legs:
     """Legs of the groups that are judged; `one_host` is whether one answers alone."""
-    where, timing = judged.places, judged.timing
+    where, timing = posteriors.places, posteriors.timing
     of_web = speaks_web(timing.kind, where.member_group[timing.member], len(where.network))
-    return Legs.of(judged.groups, one_host, of_web, PRIORS[judged.side])
+    return Legs.of(posteriors.groups, one_host, of_web, PRIORS[posteriors.side])
 
 
 def _weigh(vantage: VantageColumns, side: GroupSide, where: Places, *, each: bool = True) -> SidePosteriors:

@@ -12,7 +12,7 @@ from typing import NoReturn, TypeAlias
 
 from msgspec import Struct
 
-from pepscope.processes.signals import ENDING_SIGNALS, take_signals
+from pepscope.processes.signals import ENDING_SIGNALS, signals_held, take_signals
 
 #: What is done in a forked process, given what sends a message.
 Work: TypeAlias = Callable[[Callable[[bytes | memoryview], None]], object]
@@ -90,6 +90,13 @@ def forked(work: Work, others: Iterable[ForkedProcess]) -> ForkedProcess | None:
         return None
     os.close(sink)  # held open here, it would hide that the process ended
     return ForkedProcess(process, source)
+
+
+def end_all(processes: Iterable[ForkedProcess]) -> None:
+    """End processes while signals wait: a second Ctrl-C would leave some running."""
+    with signals_held(multiprocessing=False):
+        for process in processes:
+            process.end()
 
 
 def _work_and_exit(work: Work, sink: int, unused: Iterable[int]) -> NoReturn:

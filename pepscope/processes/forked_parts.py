@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from pepscope.errors import PepscopeError
-from pepscope.processes.forked import ForkedProcess, forked
+from pepscope.processes.forked import ForkedProcess, end_all, forked
 from pepscope.processes.signals import LOOK_S, signals_held
 
 Made = TypeVar("Made")
@@ -42,9 +42,7 @@ def from_processes(
                 early |= _received(processes)
             yield early.pop(number)
     finally:
-        with signals_held(multiprocessing=False):  # a second Ctrl-C would leave some running
-            for process in processes.values():
-                process.end()
+        end_all(processes.values())
 
 
 def _start(

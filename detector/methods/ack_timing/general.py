@@ -195,7 +195,7 @@ def _nearer_than_handshake(measured: Measured, path: _Path) -> _Nearer:
 
     First packets wait where later ones do not (for an address to be resolved, a flow's rule to be set up), so data that
     crossed sooner than the handshake bound the path. They seem to cross sooner after a clock was set, too: that hides
-    acknowledgements, and accuses nobody.
+    acknowledgements, and makes no connection a split.
     """
     path_ns, numbers = measured.handshake_path_ns, measured.numbers
     crossed_ns = np.minimum(path_ns, path.path_s * 1e9)

@@ -140,13 +140,13 @@ def _strength(split: Floats) -> Floats:
 
 
 def group_evidence(
-    judged: SidePosteriors, number: int, figures: PoolFigures, explanation: Explanation
+    posteriors: SidePosteriors, number: int, figures: PoolFigures, explanation: Explanation
 ) -> tuple[Evidence, ...]:
     """All that a group shows, exchanges first."""
     found = [exchange_evidence(figures, explanation)]
-    if judged.side is GroupSide.CLIENT and figures.hosts > 1:
-        found += _near_ends(float(judged.near_nats[number]), figures)
-    if (nats := float(judged.stack_nats[number])) < _OWN_STACKS_NATS:
+    if posteriors.side is GroupSide.CLIENT and figures.hosts > 1:
+        found += _near_ends(float(posteriors.near_nats[number]), figures)
+    if (nats := float(posteriors.stack_nats[number])) < _OWN_STACKS_NATS:
         text = "SYNs are of several stacks, or of a system that middleboxes do not run: the clients' own."
         found.append(
             ClientStackFinding.CLIENTS_OWN_STACKS.evidence(

@@ -60,7 +60,7 @@ _HALF = 0.5
 _TELLABLE_S = 1e-6
 
 #: People take longer than that to answer (s), programs seldom.
-_PEOPLE_S = 1.0
+_SURELY_PEOPLE_S = 1.0
 
 _HELD_BACK = "unless a box holds its acknowledgements back, or makes only those of what comes the other way"
 
@@ -118,7 +118,7 @@ def _split(figures: PoolFigures) -> str:
         whose = f"{figures.hosts} {several}"
         later, leg = f"{duration(figures.least_fast_s)} to {duration(figures.most_fast_s)}", f"legs of {legs}"
     shown = f"so that answers cross {leg} that acknowledgements do not"
-    if figures.side is GroupSide.SERVER and figures.fast_excess_s > max(_PEOPLE_S, 2 * figures.leg_high_s):
+    if figures.side is GroupSide.SERVER and figures.fast_excess_s > max(_SURELY_PEOPLE_S, 2 * figures.leg_high_s):
         shown = f"as people answer; what programs send, mostly at the end, crosses {leg} that acknowledgements do not"
     return (
         f"{_extent(figures)}: what {whose} answered came {later} later than the transport's round trip of "

@@ -69,11 +69,11 @@ _END_TO_END_MAY_SHUT = (
 
 
 def with_shown_signs(
-    groups: Sequence[GroupResult], vantage: VantageColumns, judged: SidePosteriors, explanations: Ints
+    groups: Sequence[GroupResult], vantage: VantageColumns, posteriors: SidePosteriors, explanations: Ints
 ) -> list[GroupResult]:
     """The groups of a side, which `explanations` explain, with what their clocks and long transfers show."""
     shown: dict[int, list[Evidence]] = {}
-    for number, item in [*_one_clock(vantage, judged, explanations), *_load(vantage, judged)]:
+    for number, item in [*_one_clock(vantage, posteriors, explanations), *_load(vantage, posteriors)]:
         shown.setdefault(number, []).append(item)
     return [
         replace(group, evidence=(*group.evidence, *shown[number])) if number in shown else group
@@ -81,12 +81,14 @@ def with_shown_signs(
     ]
 
 
-def _one_clock(vantage: VantageColumns, judged: SidePosteriors, explanations: Ints) -> Iterable[tuple[int, Evidence]]:
+def _one_clock(
+    vantage: VantageColumns, posteriors: SidePosteriors, explanations: Ints
+) -> Iterable[tuple[int, Evidence]]:
     """Groups of servers that share one clock, without those whose handshakes something answers for others: a SYN proxy
     shows its own clock, too."""
-    places, timing = judged.places, judged.timing
+    places, timing = posteriors.places, posteriors.timing
     members = np.bincount(places.member_group, minlength=len(places.network))
-    if judged.side is not GroupSide.CLIENT or members.max(initial=0) < 2:
+    if posteriors.side is not GroupSide.CLIENT or members.max(initial=0) < 2:
         return
     clocks = member_clocks(vantage.senders, Direction.DOWN, places.member, len(places.member_group))
     shared = shared_clocks(clocks, places.member_group, len(places.network), TOLERANCE_S)
@@ -133,10 +135,10 @@ def _clock_evidence(addresses: Sequence[str], sharing: Ints, clocks: MemberClock
     )  # fmt: skip
 
 
-def _load(vantage: VantageColumns, judged: SidePosteriors) -> Iterable[tuple[int, Evidence]]:
+def _load(vantage: VantageColumns, posteriors: SidePosteriors) -> Iterable[tuple[int, Evidence]]:
     """Groups whose long transfers towards the far host queue on the path, or shut a window."""
-    places = judged.places
-    near = Direction.UP if judged.side is GroupSide.CLIENT else Direction.DOWN
+    places = posteriors.places
+    near = Direction.UP if posteriors.side is GroupSide.CLIENT else Direction.DOWN
     sent_bytes = vantage.columns[f"{near.name.lower()}_stream_bytes"].astype(np.int64)
     chosen = longest(sent_bytes, places.group, vantage.columns["packets"].astype(np.int64))
     if not len(chosen):
@@ -145,7 +147,7 @@ def _load(vantage: VantageColumns, judged: SidePosteriors) -> Iterable[tuple[int
     told, group = np.unique(places.group[chosen], return_inverse=True)
     found = member_load(load, near, group, len(told))
     for place, number in enumerate(told.tolist()):
-        item = _load_evidence(found, place, judged.side)
+        item = _load_evidence(found, place, posteriors.side)
         if item is not None:
             yield number, item
 

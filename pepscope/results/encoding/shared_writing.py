@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 
-from pepscope.processes.forked import ForkedProcess, forked
+from pepscope.processes.forked import ForkedProcess, end_all, forked
 from pepscope.processes.signals import signals_held
 from pepscope.results.encoding.templates import Octets
 
@@ -30,10 +30,7 @@ def made_in_order(make: Callable[[int], Octets], count: int, jobs: int) -> Gener
             yield last
             del last  # its memory serves for the next one
     finally:
-        with signals_held(multiprocessing=False):  # a second Ctrl-C would leave some running
-            for other in others:
-                if other is not None:
-                    other.end()
+        end_all(other for other in others if other is not None)
 
 
 def _delivered(other: ForkedProcess | None, make: Callable[[int], Octets], number: int) -> Iterator[Octets]:

@@ -108,10 +108,10 @@ def test_all_that_left_arrived_and_nothing_else() -> None:
     [
         (compared(2, 2), 2),  # too few: a filter may have spared them
         (compared(3, 3), 4),  # one was dropped, and so may another maker's have been
-        (compared(4, 3, 3), 3),  # one that nobody sent
+        (compared(4, 3, 3), 3),  # one that the far end did not send
         (compared(4, 3), 3),  # one with the number of the receiver's own, and another IP ID
         (compared(10, 9, field="timestamps"), 10),  # the same, with another stamp
-        (compared(10, 9, 9, field="timestamps"), 10),  # one that nobody sent, and one was dropped
+        (compared(10, 9, 9, field="timestamps"), 10),  # one that the far end did not send, and one was dropped
     ],
 )
 def test_the_receiver_alone_is_not_proven(acks: ClassComparison, emitted: int) -> None:

@@ -41,7 +41,7 @@ def server() -> socket.socket:
 
 
 def connect(server: socket.socket) -> None:
-    """Connections that the kernel has handed over to whoever captures."""
+    """Connections that the kernel has handed over to the capture."""
     for _ in range(CONNECTIONS):
         with socket.create_connection(server.getsockname(), 60), server.accept()[0]:
             pass

@@ -127,7 +127,7 @@ impl Sender {
         }
     }
 
-    /// What the control is told about this ACK; `in_flight_bytes` were in flight before it.
+    /// What the congestion control is told of this ACK, before which `in_flight_bytes` were in flight.
     #[inline(always)]
     fn acknowledged(
         &mut self,
