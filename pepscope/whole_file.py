@@ -25,11 +25,11 @@ def whole_file(path: Path, *, mode: int = 0o666, durable: bool = False) -> Itera
     power, and what a killed process left goes with the next try. Raises OSError.
     """
     partial = path.with_name(f".{path.name}.partial") if durable else _partial(path)
-    with _failing_as(path):
-        partial.unlink(missing_ok=True)
-        # Nobody may read what is secret, not for a moment.
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode & _permissions(path, mode))
     try:
+        with _failing_as(path):
+            partial.unlink(missing_ok=True)
+            # Nobody may read what is secret, not for a moment.
+            descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode & _permissions(path, mode))
         with os.fdopen(descriptor, "wb") as stream:
             _take_permissions(partial, path, mode)
             yield stream
@@ -38,7 +38,8 @@ def whole_file(path: Path, *, mode: int = 0o666, durable: bool = False) -> Itera
                 os.fsync(stream.fileno())
         partial.replace(path)
     except BaseException:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
         raise
     if durable:
         sync_directory(path.parent)

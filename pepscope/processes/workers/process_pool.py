@@ -53,13 +53,16 @@ def over_processes(
         together = waiting or [next(iter(suspects))]
         workers = min(processes, len(together))
         ending, giving_up = context.Pipe(duplex=False)
+        # Where work is given up or a worker dies, the others are told to end before the pool waits for them: it forgets
+        # one that starts just then. It must wait: Python's exit wakes its thread by a pipe that this may be closing.
         with (
             ending,
             ProcessPoolExecutor(workers, mp_context=context, initializer=_obey_parent, initargs=(ending,)) as pool,
             giving_up,
         ):
             died = yield from _until_one_dies(pool, 2 * workers, work, items, together, finished)
-            pool.shutdown()
+            if not died:
+                pool.shutdown()
         deaths += bool(died)
         if deaths == _HOPELESS and not finished:
             raise WorkerDiedError(
@@ -110,24 +113,23 @@ def _until_one_dies(
                 submit()
     except BrokenProcessPool:
         return set(running.values())
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
     return set()
 
 
 def _done(work: Callable[[Item], Outcome], item: Item) -> Outcome:
     """The outcome of an item. What is given up cleans up, and its process begins nothing more."""
-    signal.signal(signal.SIGTERM, _give_up)
     try:
-        return work(item)
+        try:
+            signal.signal(signal.SIGTERM, _give_up)
+            return work(item)
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
     except EndedBySignal as end:
         os._exit(end.status)
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _give_up(number: int, _frame: FrameType | None) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the pool sends one more, which would disturb the cleaning up
     raise EndedBySignal(number)
 
 

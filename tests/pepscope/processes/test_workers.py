@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from pepscope.errors import UsageError
 from pepscope.processes.workers import WorkerDiedError, over_workers
+from pepscope.whole_file import write_whole
 from tests.pepscope.processes.clusters import local_cluster
 
 ROOT = Path(__file__).parents[3]
@@ -34,7 +38,7 @@ def killed_by(path: str) -> str:
     if word == "always":
         os.kill(os.getpid(), signal.SIGKILL)
     if word == "once":
-        place.write_text("no more")
+        write_whole(place, "no more")  # a SIGTERM meanwhile leaves a whole word
         os.kill(os.getpid(), signal.SIGKILL)
     return word
 
@@ -79,6 +83,15 @@ def test_workers_that_cannot_start_are_an_error_of_all(tmp_path: Path) -> None:
         list(over_workers(killed_by, [str(path) for path in paths], processes=2, scheduler=None))
     alone = list(over_workers(killed_by, [str(paths[0])], processes=2, scheduler=None))
     assert [type(outcome) for _, outcome in alone] == [WorkerDiedError]
+
+
+def test_work_that_is_given_up_leaves_no_thread_and_no_process() -> None:
+    threads = threading.active_count()
+    outcomes = over_workers(time.sleep, [0, *[3600] * 5], processes=2, scheduler=None)
+    assert next(outcomes) == (0, None)
+    assert threading.active_count() > threads
+    outcomes.close()
+    assert (threading.active_count(), multiprocessing.active_children()) == (threads, [])
 
 
 def test_a_worker_that_dies_takes_nothing_with_it(tmp_path: Path) -> None:
