@@ -205,6 +205,10 @@ def packed_columns(columns: Sequence[npt.NDArray[Any]]) -> bytes:
 def unpacked_columns(packed: bytes) -> list[npt.NDArray[Any]]:
     """The columns that `packed_columns` packed."""
 
+def usable_processors() -> int:
+    """How many processors this process may use at a time: those that it is bound to, as far as the quota of its control
+    group (cgroups, cpu.max) lasts; 1 where the system does not tell."""
+
 def data_ranges(direction: int, packets: PacketColumns) -> tuple[_Ranges, _Ranges]:
     """Data of `direction` as (start, end, time): ascending disjoint ranges beyond everything sent before, and the
     segments that begin below that, whole."""

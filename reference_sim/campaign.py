@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pepscope
+from pepscope._core import usable_processors
 from pepscope.errors import UsageError
 from pepscope.extras import needed
-from pepscope.processes.parts import usable_processors
 from pepscope.processes.workers import over_workers
 from pepscope.whole_file import write_whole
 from reference_sim.intervals import mean_interval

@@ -183,7 +183,7 @@ def _asked_packets(asked: Detection) -> AskedPackets:
 
 def _jobs(asked: Detection) -> int:
     if asked.jobs is None and len(asked.captures) == 2 and not asked.one_vantage:
-        from pepscope.processes.parts import usable_processors
+        from pepscope._core import usable_processors
 
         return usable_processors()
     return asked.jobs or 1

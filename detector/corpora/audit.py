@@ -21,9 +21,9 @@ from detector.corpora.survey import Survey, survey
 from detector.corpora.tables import IDENTITY, IDENTITY_FILE, UNITS, is_held, write_captures, write_errors
 from detector.one_capture.networks import read_networks
 from detector.options import DECISION_PROBABILITY
+from pepscope._core import usable_processors
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.extras import missing_package
-from pepscope.processes.parts import usable_processors
 from pepscope.processes.workers import PATIENCE_S, ClusterLostError, over_workers
 from pepscope.results.verdicts import Verdict
 from pepscope.whole_file import write_whole

@@ -16,11 +16,6 @@ _PARTS_EACH = 8
 _FEWEST_PARTS_EACH = 2
 
 
-def usable_processors() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def by_parts(
     work: Callable[[Sequence[int]], Made],
     places: Sequence[int],

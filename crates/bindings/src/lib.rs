@@ -5,6 +5,7 @@ mod connections;
 mod flows;
 mod packed_columns;
 mod pairs;
+mod processors;
 mod record;
 mod simulation;
 mod templates;
@@ -79,6 +80,8 @@ mod _core {
         acknowledging_rows, data_rows, first_copies, first_flagged, held_acknowledgements, receiver_times_s,
         row_of_byte, strongest,
     };
+    #[pymodule_export]
+    use crate::processors::usable_processors;
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::simulation::live::LivePath;

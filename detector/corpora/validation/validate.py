@@ -15,8 +15,8 @@ from detector.corpora.validation.other_detector import OtherDetector
 from detector.corpora.validation.results import OWN_NAME, Validation
 from detector.corpora.validation.simulated_truth import CAMPAIGN, TRUTH, read_simulated
 from detector.options import DECISION_PROBABILITY
+from pepscope._core import usable_processors
 from pepscope.errors import PepscopeError, UsageError
-from pepscope.processes.parts import usable_processors
 from pepscope.processes.workers import over_workers
 
 #: A difference that chance makes less often than this is none of chance.

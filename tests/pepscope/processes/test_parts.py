@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from pepscope.errors import PepscopeError
-from pepscope.processes.parts import by_parts, usable_processors
+from pepscope.processes.parts import by_parts
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 5])
@@ -178,14 +178,3 @@ def test_who_stops_asking_leaves_no_process_behind() -> None:
     del parts
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system binds no process to processors")
-def test_processors_that_a_process_may_not_use_are_not_counted() -> None:
-    usable = os.sched_getaffinity(0)
-    assert usable_processors() == len(usable)
-    os.sched_setaffinity(0, {min(usable)})
-    try:
-        assert usable_processors() == 1
-    finally:
-        os.sched_setaffinity(0, usable)
