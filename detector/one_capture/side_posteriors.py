@@ -31,7 +31,7 @@ from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exc
 from detector.one_capture.likelihoods.legs import common_leg_nats
 from detector.one_capture.likelihoods.other_ports import Shares, with_other_ports
 from detector.one_capture.likelihoods.priors import PRIORS, Priors
-from detector.one_capture.likelihoods.reference_nats import reference_nats
+from detector.one_capture.likelihoods.references.reference_nats import reference_nats
 from detector.one_capture.likelihoods.timing_tables import Floats, timing_tables
 from detector.one_capture.likelihoods.waiting_handshakes import waiting_nats
 from detector.one_capture.members import Ints, quantiles
@@ -162,7 +162,7 @@ def _evidence(
         timing=timing,
         closes=no_closes() if at_client else closes(vantage.columns, where, timing),
         variation=tables.variation_class(variation_s)[where.member_group],
-        reference=reference_nats(vantage.references, where, timing),
+        reference=reference_nats(vantage.references, where, timing, at_client=at_client),
         handshakes=handshake_nats(_acknowledged(timing, closing_s, where.member), varies_s, moved_share, lagging, side),
         waiting=waiting_nats(timing.handshake_s, timing.plain_s, varies_s, measured),
         moments=None if at_client else answer_pairs(timing, vantage.exchanges.question_ns[timing.row]),

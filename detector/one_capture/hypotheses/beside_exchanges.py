@@ -49,7 +49,7 @@ def of_servers(
     varies_s = np.fmax(variation_s, handshakes_vary_s)[group]
     end, split = near_nats(timing.near_s, varies_s, measured, stacks, group, groups)
     plain_s = np.where(waiting.known, timing.plain_s, np.nan)
-    own, one = near_nats(plain_s, varies_s, measured, None, group, groups)
+    own, one = near_nats(plain_s, varies_s, measured, None, group, groups, timed=True)
     return Beside(end, split, end + one - own)
 
 

@@ -23,7 +23,7 @@ from detector.one_capture.likelihoods.equal_members import equal_members
 from detector.one_capture.likelihoods.exchange_nats import ExchangeNats, Measured
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
 from detector.one_capture.likelihoods.priors import Priors
-from detector.one_capture.likelihoods.reference_nats import ReferenceNats
+from detector.one_capture.likelihoods.references.reference_nats import ReferenceNats
 from detector.one_capture.likelihoods.timing_tables import Floats, TimingTables, excess_bin
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
 from detector.one_capture.members import Ints, codes, numbered

@@ -22,7 +22,7 @@ from detector.one_capture.hypotheses.crossing_habits import CONNECTED
 from detector.one_capture.hypotheses.member_nats import MemberNats
 from detector.one_capture.hypotheses.sums import any_leg, by_group, legs_by_group, log, sum_nats
 from detector.one_capture.likelihoods.priors import Priors
-from detector.one_capture.likelihoods.reference_nats import ReferenceNats
+from detector.one_capture.likelihoods.references.reference_nats import ReferenceNats
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, LEG_NATS, Floats
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
 from detector.one_capture.members import Ints

@@ -200,6 +200,14 @@ class _Beyond(Struct, frozen=True):
         return cls(alike, timed, np.where(beyond_s < LONGEST_DELAY_S, anything, 0.0))
 
 
+def delayed_by_timers(beyond_s: Floats, blur_s: Floats) -> tuple[float, Floats]:
+    """How often a timer delays the least acknowledgement without payload of a split point, and the density (per second)
+    of how much later than others one that any timer delays comes, which blurs by `blur_s`."""
+    share = float(_TIMED_BY_ANY.sum())
+    density: Floats = _Beyond.of(beyond_s, blur_s).timed @ _TIMED_BY_ANY / share
+    return share, density
+
+
 def _below(away_s: Floats, blur_s: Floats) -> Floats:
     """How often what the path varies, as `alike` has it, is less."""
     tail: Floats = np.exp(-np.abs(away_s) / blur_s) / 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from detector.one_capture.likelihoods.answered_handshakes import delayed_by_timers
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.members import Ints
 from detector.one_capture.senders.stacks import GroupStacks
@@ -26,7 +27,9 @@ _LEAST_S, _MOST_S = 0.0005, 0.3
 #: connections of a member must be off for its least one to be; no share is below `_LEAST_OFF`.
 _OFF, _LEAST_OFF = 0.02, 1e-6
 
-#: Share of members whose least round trip is as far off as a single one.
+#: Share of members with one connection whose least round trip is as far off as any single one. Of n connections it is
+#: an n-th: behind 1,700 near ends of split points 4 % of members with two or three are further off than twice what the
+#: path varies, 0.6 % of those with four to seven, and one of 350 with eight to fifteen (docs/decisions/115).
 _ALL_SLOW = 0.3
 
 #: What paths vary whose round trips are too few to tell (s), as a mobile cell does; but no more than they take.
@@ -40,13 +43,20 @@ _BLUR_S = 0.001
 
 
 def near_nats(
-    near_s: Floats, variation_s: Floats, connections: Ints, stacks: GroupStacks | None, group: Ints, groups: int
+    near_s: Floats,
+    variation_s: Floats,
+    connections: Ints,
+    stacks: GroupStacks | None,
+    group: Ints,
+    groups: int,
+    *,
+    timed: bool = False,
 ) -> tuple[Floats, Floats]:
     """Log-likelihoods by group of its members' least round trips and stacks: end to end, and split.
 
     `near_s`, `variation_s` (how much round trips vary) and `connections` (that were measured) are by member, NaN where
     unknown; `group` ascends. Hosts at one place are one cause for equal round trips and for equal hop limits. Without
-    `stacks` round trips speak alone.
+    `stacks` round trips speak alone. `timed` round trips are those of acknowledgements that timers may delay.
     """
     known = np.flatnonzero(~np.isnan(near_s))
     nearest = np.full(groups, np.inf)
@@ -57,7 +67,11 @@ def near_nats(
     off = np.maximum(_OFF ** np.maximum(connections[further], 1), _LEAST_OFF)
     unknown = np.isnan(variation_s[further])
     varies_s = np.where(unknown, np.minimum(UNKNOWN_VARIATION_S, nearest[group[further]]), variation_s[further])
-    beside = (1 - off) * _beside(beyond_s, varies_s, connections[further]) + off * anywhere
+    near = _beside(beyond_s, varies_s, connections[further])
+    if timed:
+        share, delayed = delayed_by_timers(beyond_s, _BLUR_S + varies_s)
+        near = (1 - share) * near + share * delayed
+    beside = (1 - off) * near + off * anywhere
     apart = BESIDE_NEAREST * beside + (1 - BESIDE_NEAREST) * anywhere
 
     def by_group(density: Floats) -> Floats:
@@ -78,11 +92,17 @@ def _beside(beyond_s: Floats, variation_s: Floats, connections: Ints) -> Floats:
 
     The least of several connections is nearer to what the path takes than one is, unless something slowed them all.
     """
-    connections = np.maximum(connections, 1)
-    blurs_s = (_BLUR_S + variation_s / connections, _BLUR_S + variation_s)
+    all_slow = all_slow_share(connections)
+    blurs_s = (_BLUR_S + variation_s / np.maximum(connections, 1), _BLUR_S + variation_s)
     each = [np.exp(-beyond_s / blur_s) / blur_s for blur_s in blurs_s]
-    density: Floats = (1 - _ALL_SLOW) * each[0] + _ALL_SLOW * each[1]
+    density: Floats = (1 - all_slow) * each[0] + all_slow * each[1]
     return density
+
+
+def all_slow_share(connections: Ints) -> Floats:
+    """How often something slowed all of so many connections, so that their least round trip is as far off as one."""
+    share: Floats = _ALL_SLOW / np.maximum(connections, 1)
+    return share
 
 
 def _of_places(at_one_place: Floats, elsewhere: Floats) -> Floats:

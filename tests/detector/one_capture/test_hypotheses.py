@@ -22,7 +22,7 @@ from detector.one_capture.hypotheses.sums import sum_nats
 from detector.one_capture.likelihoods.exchange_nats import Measured
 from detector.one_capture.likelihoods.legs import leg_estimates
 from detector.one_capture.likelihoods.priors import PRIORS, Priors
-from detector.one_capture.likelihoods.reference_nats import ReferenceNats
+from detector.one_capture.likelihoods.references.reference_nats import ReferenceNats
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, excess_bin, timing_tables
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
 from detector.one_capture.side_posteriors import SidePosteriors

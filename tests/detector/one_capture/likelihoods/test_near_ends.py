@@ -14,12 +14,12 @@ from detector.one_capture.likelihoods.near_ends import near_nats
 UNKNOWN = float("nan")
 
 
-def for_one_box(near_ms: Sequence[float], varies_ms: float, connections: int = 1) -> float:
+def for_one_box(near_ms: Sequence[float], varies_ms: float, connections: int = 1, *, timed: bool = False) -> float:
     """Nats for one near end of all these hosts."""
     count = len(near_ms)
     end, split = near_nats(
         np.asarray(near_ms) / 1e3, np.full(count, varies_ms / 1e3), np.full(count, connections), None,
-        np.zeros(count, np.int64), 1,
+        np.zeros(count, np.int64), 1, timed=timed,
     )  # fmt: skip
     return float(split[0] - end[0])
 
@@ -44,3 +44,17 @@ def test_order_does_not_matter_and_sameness_is_weak_evidence(near_ms: list[float
     assert for_one_box(shuffled, varies_ms) == pytest.approx(for_one_box(near_ms, varies_ms), abs=1e-9)
     assert for_one_box(near_ms, varies_ms) <= np.log(1 / 0.3) + 1e-9
     assert for_one_box([near_ms[0]] * 3, varies_ms) == pytest.approx(0.0)
+
+
+def test_what_slowed_every_one_of_many_connections_is_seldom_the_path() -> None:
+    """A path that varies by 30 ms does not hold twenty handshakes up by 40 ms each; it may hold up one."""
+    assert for_one_box([20.0, 60.0], 30.0, connections=1) > -1.0
+    assert for_one_box([20.0, 60.0], 30.0, connections=20) < -2.0
+
+
+def test_a_timer_holds_acknowledgements_up_and_no_handshake() -> None:
+    """Linux delays an acknowledgement by 40 ms: hosts at one near end seem 40 ms apart."""
+    one_end = [36.1, 36.6, 76.3, 75.8]
+    assert for_one_box(one_end, 1.0, 4) < -8
+    assert for_one_box(one_end, 1.0, 4, timed=True) > for_one_box(one_end, 1.0, 4) + 5
+    assert for_one_box([36.1, 60.0, 90.0], 1.0, 4, timed=True) < -6

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
-from detector.one_capture.likelihoods.near_ends import UNKNOWN_VARIATION_S
+from detector.one_capture.likelihoods.near_ends import UNKNOWN_VARIATION_S, all_slow_share
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats
 from detector.one_capture.members import Ints, quantiles
 from detector.one_capture.networks import Places
@@ -40,7 +40,7 @@ _LEAST_LATE_S, _MOST_LATE_S = 0.001, 1.0
 #: What hosts blur the difference of two low quantiles by (s), beside what the path varies.
 _BLUR_S = 0.0015
 
-#: How often all of several are as slow as one.
+#: How often all of several are as slow as one at the server's side; at the client's see `near_ends.all_slow_share`.
 _ALL_SLOW = 0.3
 
 _LOW = 0.0
@@ -61,14 +61,14 @@ class ReferenceNats(Struct, frozen=True):
         return ReferenceNats(self.nats[members], self.round_trip_s[members])
 
 
-def reference_nats(references: References, places: Places, timing: ExchangeTiming) -> ReferenceNats:
+def reference_nats(references: References, places: Places, timing: ExchangeTiming, *, at_client: bool) -> ReferenceNats:
     """Compare the references in a capture with the transport's round trips to the same hosts."""
     hosts, host = np.unique(np.asarray(places.member_address), return_inverse=True)
     answering = _hosts_of(tied := references.tied(), hosts.tolist())
     nats, near_s = np.zeros((len(host), 1 + len(HIDDEN_S))), timing.near_s
     shown_s = np.full(len(host), np.nan)
     connections = np.bincount(places.member, minlength=len(host))
-    varies_s = _varies_s(timing, places)
+    varies_s = member_variation_s(timing, places)
     for kinds, late_share in ((_LATE, _QUIC_LATE_SHARE), (_PROMPT, _PROMPT_LATE_SHARE)):
         round_trip_s = np.where(np.isin(tied.kind, kinds), tied.round_trip_ns / 1e9, np.nan)
         low_s = quantiles(round_trip_s, answering, len(hosts), _LOW)[host]
@@ -76,11 +76,14 @@ def reference_nats(references: References, places: Places, timing: ExchangeTimin
         both = np.minimum(np.bincount(answering[counted], minlength=len(hosts))[host], connections)
         shown_s = np.where(np.isnan(low_s), shown_s, low_s)
         known = np.flatnonzero(~np.isnan(low_s) & ~np.isnan(near_s))
-        nats[known] = _nats(low_s[known] - near_s[known], varies_s[known], both[known], late_share)
+        late, all_slow = np.full(len(known), late_share), np.full(len(known), _ALL_SLOW)
+        if at_client:
+            all_slow = all_slow_share(both[known])
+        nats[known] = beyond_nats(low_s[known] - near_s[known], varies_s[known], both[known], late, all_slow)
     return ReferenceNats(nats, shown_s)
 
 
-def _varies_s(timing: ExchangeTiming, places: Places) -> Floats:
+def member_variation_s(timing: ExchangeTiming, places: Places) -> Floats:
     """How much the round trips of each member vary, or those of its group's others, which share the near leg."""
     of_groups_s = timing.of_groups(timing.variation_s, places.member_group, len(places.network))[places.member_group]
     known_s = np.where(np.isnan(timing.variation_s), of_groups_s, timing.variation_s)
@@ -93,16 +96,21 @@ def _hosts_of(references: References, hosts: Sequence[str]) -> Ints:
     return np.asarray([place.get(str(text), -1) for text in address_texts(references.host_address)], np.int64)
 
 
-def _nats(beyond_s: Floats, varies_s: Floats, count: Ints, late_share: float) -> Floats:
-    """Log-likelihoods by member of what its reference takes beyond the transport; the least of `count` of each varies
-    less than one does, unless something slowed them all."""
+def beyond_nats(beyond_s: Floats, varies_s: Floats, count: Ints, late_share: Floats, all_slow: Floats) -> Floats:
+    """Log-likelihoods by member of what its reference takes beyond the transport, without a leg, then with each of
+    `HIDDEN_S`; all arguments are by member.
+
+    The least of `count` varies less than one does, unless something slowed them `all_slow` (how often); `late_share` is
+    how often it is late by itself.
+    """
     legs_s = np.concatenate([[0.0], HIDDEN_S])
     away_s = beyond_s[:, None] - legs_s[None]
     each = [
         np.exp(-np.abs(away_s) / blur) / (2 * blur)
         for blur in (_BLUR_S + varies_s[:, None] / np.maximum(count, 1)[:, None], _BLUR_S + varies_s[:, None])
     ]
-    prompt = (1 - _ALL_SLOW) * each[0] + _ALL_SLOW * each[1]
+    late_share, all_slow = late_share[:, None], all_slow[:, None]
+    prompt = (1 - all_slow) * each[0] + all_slow * each[1]
     late_s = np.maximum(away_s, _LEAST_LATE_S)
     late = np.where(away_s > 0, 1 / (late_s * np.log(_MOST_LATE_S / _LEAST_LATE_S)), 0.0)
     # A reference that is shorter than the transport's round trip was lucky: its path was idle.
