@@ -31,6 +31,7 @@ from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exc
 from detector.one_capture.likelihoods.legs import common_leg_nats
 from detector.one_capture.likelihoods.other_ports import Shares, with_other_ports
 from detector.one_capture.likelihoods.priors import PRIORS, Priors
+from detector.one_capture.likelihoods.references.port_references import port_references
 from detector.one_capture.likelihoods.references.reference_nats import reference_nats
 from detector.one_capture.likelihoods.timing_tables import Floats, timing_tables
 from detector.one_capture.likelihoods.waiting_handshakes import waiting_nats
@@ -56,6 +57,7 @@ class SidePosteriors(Struct, frozen=True):
     timing: ExchangeTiming
     variation_s: Floats  # by group
     reference_s: Floats  # by member, NaN without
+    other_port_s: Floats  # by member: the round trip of the port that serves as a reference (`PortReferences`)
     near_nats: Floats  # by group: of the members' near ends (of clients: how they vary, and their stacks), for one box
     stack_nats: Floats  # by group: of clients' stacks alone; 0 for servers
     groups: Posterior
@@ -135,6 +137,7 @@ def _weigh(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
         timing=timing,
         variation_s=variation_s,
         reference_s=evidence.reference.round_trip_s,
+        other_port_s=np.full(len(measured), np.nan) if evidence.ports is None else evidence.ports.round_trip_s,
         near_nats=beside.split - beside.end,
         stack_nats=of_stacks,
         groups=of_groups,
@@ -163,6 +166,7 @@ def _evidence(
         closes=no_closes() if at_client else closes(vantage.columns, where, timing),
         variation=tables.variation_class(variation_s)[where.member_group],
         reference=reference_nats(vantage.references, where, timing, at_client=at_client),
+        ports=port_references(timing, where, measured) if at_client else None,
         handshakes=handshake_nats(_acknowledged(timing, closing_s, where.member), varies_s, moved_share, lagging, side),
         waiting=waiting_nats(timing.handshake_s, timing.plain_s, varies_s, measured),
         moments=None if at_client else answer_pairs(timing, vantage.exchanges.question_ns[timing.row]),

@@ -54,7 +54,7 @@ class CacheNats(Struct, frozen=True):
     legs: Floats
     sometimes: Floats
 
-    def of(self, members: slice) -> CacheNats:
+    def of(self, members: slice | Ints) -> CacheNats:
         """What they say of these members."""
         return CacheNats(self.known[members], self.legs[members], self.sometimes[members])
 

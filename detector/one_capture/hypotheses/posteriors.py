@@ -20,18 +20,19 @@ exchange of a connection often delays the next one. Delays and legs that are not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.cached_answers import CacheNats
-from detector.one_capture.hypotheses.crossing_habits import any_habit
-from detector.one_capture.hypotheses.member_nats import ENDS_TLS, LATE, LATE_APPLICATION, PROMPT, SITE, MemberNats
+from detector.one_capture.hypotheses.member_nats import LATE, LATE_APPLICATION, PROMPT, SITE, MemberNats
+from detector.one_capture.hypotheses.of_exchanges import OfExchanges, of_exchanges
 from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import by_group, log, sum_nats
 from detector.one_capture.likelihoods.priors import Priors
+from detector.one_capture.likelihoods.references.port_references import PortReferences
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
 from detector.one_capture.members import Ints
@@ -108,10 +109,16 @@ class Seen(Struct, frozen=True):
 
 
 def posterior(
-    groups: Groups, seen: Seen, waiting: WaitingNats, answered: Floats, cached: CacheNats | None = None
+    groups: Groups,
+    seen: Seen,
+    waiting: WaitingNats,
+    answered: Floats,
+    cached: CacheNats | None = None,
+    ports: PortReferences | None = None,
 ) -> Posterior:
     """Weigh the hypotheses of groups. `answered` are log-likelihoods by member and path behind something that answers
-    its handshakes (`HandshakeNats.behind`), `cached` is None where caches are not thought of."""
+    its handshakes (`HandshakeNats.behind`); `cached` is None where caches are not thought of, `ports` where ports are
+    not compared."""
     if cached is not None:
         groups = replace(
             groups, members=groups.members.with_late_sometimes(cached.known, cached.sometimes, groups.priors)
@@ -119,28 +126,17 @@ def posterior(
     answering = by_group(groups.members.answers.astype(np.float64), groups.group, groups.count)
     alone = answering[groups.group] <= 1
     groups = replace(groups, members=groups.members.with_fronts(alone, waiting, groups.priors))
+    of = of_exchanges(groups, waiting, answered, cached, ports)
     members, parts, without = groups.members, groups.members.parts, groups.reference.nats[:, 0]
-    member_end = groups.end
-    every_end = by_group(member_end, groups.group, groups.count)
-    habits = groups.by_habit()
-
-    def of_any(nats: Callable[[Groups], Floats]) -> Floats:
-        return any_habit([nats(each) for each in habits])
-
-    crossing, ends_tls = log(1 - ENDS_TLS) + of_any(Groups.crossing), log(ENDS_TLS) + of_any(Groups.behind_tls)
-    split = np.logaddexp(crossing, ends_tls)
-    of = _OfExchanges(
-        end=every_end, split=split, connects_first=groups.waiting(waiting),
-        cached=of_any(lambda each: each.cached(cached)), unsteady=of_any(Groups.unsteady),
-        answered=of_any(lambda each: each.behind_answered(answered)),
-    )  # fmt: skip
+    member_end, every_end = groups.end, of.end
     nats = _nats(groups, seen, of)
     every = np.stack([*nats.values()])
     share = dict(zip(nats, np.exp(every - sum_nats(every.T)), strict=True))
     all_late, all_site = (
         np.exp(by_group(parts[row] + without, groups.group, groups.count) - every_end) for row in (LATE, SITE)
     )
-    legs, behind_tls = groups.legs, groups.legs_behind_tls
+    beside = groups if ports is None else groups.beside(ports)
+    legs, behind_tls = beside.legs, beside.legs_behind_tls
     return Posterior(
         split=np.sum([share[name] for name in _SPLITS], axis=0),
         end=share["each by itself"] * np.maximum(1.0 - all_late - all_site, 0.0) + share["alike"],
@@ -150,27 +146,15 @@ def posterior(
         holding=share["holding"],
         site=share["each by itself"] * all_site,
         leg_nats=np.logaddexp(
-            legs + (crossing - split)[groups.group, None] - sum_nats(legs)[:, None],
-            behind_tls + (ends_tls - split)[groups.group, None] - sum_nats(behind_tls)[:, None],
+            legs + (of.crossing - of.split)[groups.group, None] - sum_nats(legs)[:, None],
+            behind_tls + (of.ends_tls - of.split)[groups.group, None] - sum_nats(behind_tls)[:, None],
         ),
         member_site=np.exp(parts[SITE] + without - member_end),
         member_wired_site=np.exp(members.fronts.wired + without - member_end),
     )
 
 
-class _OfExchanges(Struct, frozen=True):
-    """Log-likelihoods of groups' exchanges: end to end, behind a split, behind one that connects before it answers,
-    behind a cache, behind an unsteady leg, and behind something that answers handshakes alone."""
-
-    end: Floats
-    split: Floats
-    connects_first: Floats
-    cached: Floats
-    unsteady: Floats
-    answered: Floats
-
-
-def _nats(groups: Groups, seen: Seen, of: _OfExchanges) -> dict[str, Floats]:
+def _nats(groups: Groups, seen: Seen, of: OfExchanges) -> dict[str, Floats]:
     """Log-likelihoods of groups by hypothesis, priors included."""
     members, alike, priors = groups.members, groups.alike, groups.priors
     without = groups.reference.nats[:, 0]

@@ -23,6 +23,7 @@ from detector.one_capture.likelihoods.equal_members import equal_members
 from detector.one_capture.likelihoods.exchange_nats import ExchangeNats, Measured
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
 from detector.one_capture.likelihoods.priors import Priors
+from detector.one_capture.likelihoods.references.port_references import PortReferences
 from detector.one_capture.likelihoods.references.reference_nats import ReferenceNats
 from detector.one_capture.likelihoods.timing_tables import Floats, TimingTables, excess_bin
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
@@ -66,6 +67,7 @@ class SideEvidence(Struct, frozen=True):
     closes: Closes
     variation: Ints  # class of the round trips of each member's group
     reference: ReferenceNats
+    ports: PortReferences | None  # of servers; None of clients
     handshakes: HandshakeNats
     waiting: WaitingNats
     moments: AnswerPairs | None  # of clients' answers; None of servers', as what follows
@@ -136,7 +138,8 @@ class SideEvidence(Struct, frozen=True):
             here = Groups(members, alone, self.reference.of(member[inside]), of_part, count, self.priors)
             hits = None if cached is None else cached.of(inside)
             behind = self.handshakes.behind(member[inside])
-            parts.append(posterior(here, seen, self.waiting.of(member[inside]), behind, hits))
+            ports = None if self.ports is None else self.ports.of(member[inside])
+            parts.append(posterior(here, seen, self.waiting.of(member[inside]), behind, hits, ports))
         return joined(parts)
 
     def _in_moments(self, units: Units, unit: Ints) -> Units:

@@ -22,6 +22,7 @@ from detector.one_capture.hypotheses.crossing_habits import CONNECTED
 from detector.one_capture.hypotheses.member_nats import MemberNats
 from detector.one_capture.hypotheses.sums import any_leg, by_group, legs_by_group, log, sum_nats
 from detector.one_capture.likelihoods.priors import Priors
+from detector.one_capture.likelihoods.references.port_references import PortReferences
 from detector.one_capture.likelihoods.references.reference_nats import ReferenceNats
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, LEG_NATS, Floats
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
@@ -43,6 +44,23 @@ class Groups(Struct, frozen=True):
     group: Ints
     count: int
     priors: Priors
+
+    def of(self, members: Ints, groups: Ints) -> Groups:
+        """Some groups, and `members`, which are all of theirs."""
+        return replace(
+            self,
+            members=self.members.of(members),
+            alike=self.alike.of(groups),
+            reference=self.reference.of(members),
+            group=np.searchsorted(groups, self.group[members]),
+            count=len(groups),
+        )
+
+    def beside(self, ports: PortReferences) -> Groups:
+        """The same with other ports as further references."""
+        nats = self.reference.nats.copy()
+        nats[:, 1:] += ports.nats
+        return replace(self, reference=replace(self.reference, nats=nats))
 
     def by_habit(self) -> Sequence[Groups]:
         """The same by each habit of split points (`HABIT_NATS`); itself alone where habits tell nothing."""

@@ -63,8 +63,8 @@ def waiting_nats(handshake_s: Floats, plain_s: Floats, variation_s: Floats, hand
     known = later_s > -LATER_S  # otherwise data were acknowledged by a timer
     later_s, blur_s = np.nan_to_num(later_s), _BLUR_S + np.nan_to_num(variation_s, nan=UNKNOWN_VARIATION_S)
     is_beside = (plain_s < _BESIDE_S) & ~(variation_s >= _VARIES_S[0])
-    held_up = np.where(is_beside, _HELD_UP_BESIDE, _HELD_UP[variation_class(_VARIES_S, variation_s)])
-    held_up /= np.maximum(handshakes, 1)
+    beside = _HELD_UP_BESIDE / np.maximum(handshakes, 1)
+    held_up = np.where(is_beside, beside, held_up_shares(variation_s, handshakes))
     anything = np.where(
         later_s > _LEAST_S, 1 / (np.maximum(later_s, _LEAST_S) * np.log(_MOST_S / _LEAST_S)), 0.0
     )  # fmt: skip
@@ -74,6 +74,12 @@ def waiting_nats(handshake_s: Floats, plain_s: Floats, variation_s: Floats, hand
     legs = (1 - _DELAYED) * _around(short_s, blur_s[:, None]) + _DELAYED * delayed + _NEVER
     fits = np.where(HIDDEN_S[None] > handshake_s[:, None], np.log(_NEVER), 0.0)
     return WaitingNats(known, np.where(known[:, None], np.log(legs) - np.log(end)[:, None], fits))
+
+
+def held_up_shares(variation_s: Floats, handshakes: Ints) -> Floats:
+    """How often something held up the least of so many `handshakes` of a member end to end."""
+    shares: Floats = _HELD_UP[variation_class(_VARIES_S, variation_s)] / np.maximum(handshakes, 1)
+    return shares
 
 
 def waits(handshake_s: Floats, plain_s: Floats) -> npt.NDArray[np.bool_]:

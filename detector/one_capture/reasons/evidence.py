@@ -18,6 +18,7 @@ from detector.one_capture.reasons.findings import (
     ClientStackFinding,
     ExchangeFinding,
     NearEndFinding,
+    PortFinding,
     ReferenceFinding,
 )
 from detector.one_capture.reasons.sentences import (
@@ -155,6 +156,7 @@ def group_evidence(
         )
     if not math.isnan(figures.reference_s) and not math.isnan(figures.near_s):
         found.append(_reference(figures, explanation))
+    found += _other_port(posteriors, number)
     if explanation is Explanation.HANDSHAKES_ANSWERED:
         found.append(
             AnsweredHandshakeFinding.HANDSHAKES_ANSWERED.undecided(
@@ -191,3 +193,20 @@ def _reference(figures: PoolFigures, explanation: Explanation) -> Evidence:
     )  # fmt: skip
     finding = ReferenceFinding.REFERENCE_IS_LONGER if beyond > _LONGER_S else ReferenceFinding.REFERENCE_AGREES
     return finding.evidence("reference", min(1.0, 0.3 + abs(beyond - _LONGER_S) / 0.1), text, numbers)
+
+
+def _other_port(posteriors: SidePosteriors, number: int) -> list[Evidence]:
+    """What another port of the same hosts says, where it serves as a reference: of the host where it is most longer."""
+    first, end = np.searchsorted(posteriors.places.member_group, [number, number + 1]).tolist()
+    others_s, near_s = posteriors.other_port_s[first:end], posteriors.timing.near_s[first:end]
+    if np.isnan(others_s).all():
+        return []
+    host = int(np.nanargmax(others_s - near_s))
+    other_s, transport_s = float(others_s[host]), float(near_s[host])
+    numbers = {"other_port_round_trip_s": other_s, "transport_round_trip_s": transport_s}
+    text = (
+        f"Another port of {posteriors.places.member_address[first + host]} is {duration(other_s)} of round trip away, "
+        f"this one {duration(transport_s)}."
+    )
+    strength = min(1.0, (other_s - transport_s) / 0.1)
+    return [PortFinding.OTHER_PORT_IS_LONGER.evidence("other_port", strength, text, numbers)]

@@ -79,6 +79,18 @@ class ReferenceFinding(Finding):
     )  # fmt: skip
 
 
+class PortFinding(Finding):
+    """Round trips to the same hosts on another port of theirs."""
+
+    OTHER_PORT_IS_LONGER = split(
+        "other-port-is-longer",
+        Weight(
+            "reference", -6.0, 0.0, 0.0, 0.0,
+            "Another port takes longer to the same hosts: it may lead elsewhere, or something answers handshakes here.",
+        ),
+    )  # fmt: skip
+
+
 class AnsweredHandshakeFinding(Finding):
     """Handshakes that something answers for others."""
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from detector.one_capture.hypotheses import member_nats as of_members
-from detector.one_capture.hypotheses import posteriors, side_evidence
+from detector.one_capture.hypotheses import of_exchanges, side_evidence
 from detector.one_capture.hypotheses.cached_answers import answer_at_once_and_late
 from detector.one_capture.hypotheses.member_nats import member_nats
 from detector.one_capture.hypotheses.natures import Paths
@@ -164,7 +164,7 @@ def test_an_answer_at_transport_speed_never_raises_a_split(talks, at_client: boo
     nothing = Talk(host)  # its round trips are there before and after: only the exchange is new
     answered = replace(nothing, excess_ms=[(kind, beyond_ms)])
     priors = {side: structs.replace(PROMPT, too_short=own.too_short) for side, own in PRIORS.items()}
-    never = (patch.object(module, "ENDS_TLS", 0.0) for module in (posteriors, of_members))
+    never = (patch.object(module, "ENDS_TLS", 0.0) for module in (of_exchanges, of_members))
     with patch.dict(PRIORS, priors), next(never), next(never):
         before, after = (judged([*talks, more], at_client=at_client).groups for more in (nothing, answered))
     assert after.split[0] * before.end[0] <= 1.1 * before.split[0] * after.end[0] + 1e-9

@@ -1,0 +1,82 @@
+"""What groups' exchanges say by hypothesis, given what is known beside them of each member's path: references, how
+handshakes wait or are answered, hits of caches, and other ports of the same hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from msgspec import Struct
+
+from detector.one_capture.hypotheses.cached_answers import CacheNats
+from detector.one_capture.hypotheses.crossing_habits import any_habit
+from detector.one_capture.hypotheses.member_nats import ENDS_TLS
+from detector.one_capture.hypotheses.splits import Groups
+from detector.one_capture.hypotheses.sums import by_group, log
+from detector.one_capture.likelihoods.references.port_references import PortReferences
+from detector.one_capture.likelihoods.timing_tables import Floats
+from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
+
+
+class OfExchanges(Struct, frozen=True):
+    """Log-likelihoods of groups' exchanges: end to end, behind a split whose leg everything crosses, behind one where
+    TLS ends, behind one that connects before it answers, behind a cache, behind an unsteady leg, and behind something
+    that answers handshakes alone."""
+
+    end: Floats
+    crossing: Floats
+    ends_tls: Floats
+    connects_first: Floats
+    cached: Floats
+    unsteady: Floats
+    answered: Floats
+
+    @property
+    def split(self) -> Floats:
+        """Behind a split whose leg everything crosses, or where TLS ends."""
+        return np.logaddexp(self.crossing, self.ends_tls)
+
+
+def of_exchanges(
+    groups: Groups, waiting: WaitingNats, answered: Floats, cached: CacheNats | None, ports: PortReferences | None
+) -> OfExchanges:
+    """Weigh the exchanges of groups. `answered` are log-likelihoods by member and path behind something that answers
+    its handshakes (`HandshakeNats.behind`). A split point takes all ports, or leaves that one alone which serves as a
+    reference."""
+    found = _of(groups, waiting, answered, cached)
+    if ports is None:
+        return found
+    share_nats = ports.by_group(groups.group, groups.count)
+    (some,) = np.nonzero(share_nats > -np.inf)
+    if not len(some):
+        return found
+    members = np.flatnonzero(np.isin(groups.group, some))
+    beside = groups.of(members, some).beside(ports.of(members))
+    hits = None if cached is None else cached.of(members)
+    passing = _of(beside, waiting.of(members), answered[members], hits)
+    either = {}
+    for name in OfExchanges.__struct_fields__:
+        nats = getattr(found, name).copy()
+        nats[some] = np.logaddexp(
+            np.log1p(-np.exp(share_nats[some])) + nats[some], share_nats[some] + getattr(passing, name)
+        )
+        either[name] = nats
+    return OfExchanges(**either)
+
+
+def _of(groups: Groups, waiting: WaitingNats, answered: Floats, cached: CacheNats | None) -> OfExchanges:
+    habits = groups.by_habit()
+
+    def of_any(nats: Callable[[Groups], Floats]) -> Floats:
+        return any_habit([nats(each) for each in habits])
+
+    return OfExchanges(
+        end=by_group(groups.end, groups.group, groups.count),
+        crossing=log(1 - ENDS_TLS) + of_any(Groups.crossing),
+        ends_tls=log(ENDS_TLS) + of_any(Groups.behind_tls),
+        connects_first=groups.waiting(waiting),
+        cached=of_any(lambda each: each.cached(cached)),
+        unsteady=of_any(Groups.unsteady),
+        answered=of_any(lambda each: each.behind_answered(answered)),
+    )

@@ -1,0 +1,109 @@
+"""Other ports as references: what a host's round trips on one port say of a leg behind another.
+
+Many split points take some ports only, HTTP most of all. Handshakes and acknowledgements of the others go to the host
+itself, as ICMP echo does, so that what they take beyond the round trip of a port that is split is the hidden leg's. End
+to end all ports of a host are equally far, unless something held up every round trip that one port has (a radio that
+wakes up), or its port leads elsewhere. Ports that are equally far say nothing: all may be split, or none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+
+from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
+from detector.one_capture.likelihoods.near_ends import all_slow_share
+from detector.one_capture.likelihoods.other_ports import ALL_SPLIT
+from detector.one_capture.likelihoods.references.reference_nats import beyond_nats, member_variation_s
+from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats
+from detector.one_capture.likelihoods.waiting_handshakes import held_up_shares
+from detector.one_capture.members import Ints
+from detector.one_capture.networks import Places
+
+#: Of each network the ports with most connections that serve as references: scans have thousands.
+_MOST_PORTS = 8
+
+#: How often a port of a host leads elsewhere, and takes longer: forwarded by a NAT, or served at an edge. Assumed, as
+#: for hosts that answer ICMP echo late.
+_ELSEWHERE_SHARE = 0.03
+
+
+class PortReferences(Struct, frozen=True):
+    """The best reference of each group among the other ports of its network, by member.
+
+    `nats` are log-likelihoods of each of `HIDDEN_S` against no leg (columns), all zero where nothing is known.
+    `share_nats` is the logarithm of how probable it is, given a split of the member's group, that its box leaves that
+    port alone; -inf where no port shows a leg that outweighs this. `round_trip_s` is that port's, NaN where it tells
+    nothing.
+    """
+
+    nats: Floats
+    share_nats: Floats
+    round_trip_s: Floats
+
+    def of(self, members: Ints | slice) -> PortReferences:
+        """Those of these members, in this order."""
+        return PortReferences(self.nats[members], self.share_nats[members], self.round_trip_s[members])
+
+    def by_group(self, group: Ints, groups: int) -> Floats:
+        """`share_nats` by group; `group` is that of each member."""
+        found = np.full(groups, -np.inf)
+        found[group] = self.share_nats
+        return found
+
+
+def port_references(timing: ExchangeTiming, places: Places, connections: Ints) -> PortReferences:
+    """Compare the least round trips of each host by port; `connections` is how many each member has."""
+    members, groups = len(places.member_group), len(places.network)
+    network = np.unique(places.network, return_inverse=True)[1].astype(np.int64)
+    host = np.unique(places.member_address, return_inverse=True)[1].astype(np.int64)
+    nats, best, others = np.zeros((members, len(HIDDEN_S))), np.zeros(groups), np.zeros(groups)
+    round_trip_s = np.full(members, np.nan)
+    varies_s = member_variation_s(timing, places)
+    for reference in _references(network, places.member_group, connections, host):
+        known = np.flatnonzero(reference >= 0)
+        known = known[timing.near_s[reference[known]] > timing.near_s[known]]
+        found = _nats(timing.near_s, varies_s, connections, known, reference[known])
+        group = places.member_group[known]
+        said = np.bincount(group, weights=np.maximum(found.max(axis=1), 0.0), minlength=groups)
+        others += np.bincount(places.member_group[reference >= 0], minlength=groups) > 0
+        is_best = said > best
+        best = np.where(is_best, said, best)
+        nats[is_best[places.member_group]], round_trip_s[is_best[places.member_group]] = 0.0, np.nan
+        better = is_best[group]
+        nats[known[better]], round_trip_s[known[better]] = found[better], timing.near_s[reference[known[better]]]
+    share_nats = np.log((1 - ALL_SPLIT) / np.maximum(others, 1))
+    shows = (best + share_nats > 0)[places.member_group]
+    nats[~shows] = 0.0
+    share_nats = np.where(shows, share_nats[places.member_group], -np.inf)
+    return PortReferences(nats, share_nats, np.where(shows, round_trip_s, np.nan))
+
+
+def _references(network: Ints, member_group: Ints, connections: Ints, host: Ints) -> list[Ints]:
+    """By port of each network, those with most connections first: the member of each member's host on that port, -1
+    where the host has none there, or it is the member's own."""
+    groups, hosts = len(network), int(host.max(initial=-1)) + 1
+    of_group = np.bincount(member_group, weights=connections, minlength=groups)
+    order = np.lexsort((-of_group, network))
+    rank = np.arange(groups) - np.searchsorted(network[order], network[order])
+    key = member_group * hosts + host  # ascends with the group alone
+    by_key = np.argsort(key, kind="stable")
+    found = []
+    for place in range(min(_MOST_PORTS, int(rank.max(initial=-1)) + 1)):
+        port = np.full(int(network.max(initial=-1)) + 1, -1, np.int64)
+        port[network[order[rank == place]]] = order[rank == place]
+        wanted = port[network[member_group]]
+        at = np.searchsorted(key[by_key], wanted * hosts + host)
+        other = by_key[np.minimum(at, len(by_key) - 1)]
+        is_there = (wanted >= 0) & (wanted != member_group) & (key[other] == wanted * hosts + host)
+        found.append(np.where(is_there, other, -1))
+    return found
+
+
+def _nats(near_s: Floats, varies_s: Floats, connections: Ints, member: Ints, reference: Ints) -> Floats:
+    """Log-likelihoods by member and leg, against no leg, of how much longer its `reference` takes."""
+    varying_s, both = np.fmax(varies_s[member], varies_s[reference]), np.minimum(*connections[[member, reference]])
+    late = np.maximum(held_up_shares(varying_s, connections[reference]), _ELSEWHERE_SHARE)
+    nats = beyond_nats(near_s[reference] - near_s[member], varying_s, both, late, all_slow_share(both))
+    found: Floats = nats[:, 1:] - nats[:, :1]
+    return found

@@ -1,0 +1,121 @@
+"""What a host's round trips on one port say of a leg behind another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from detector.one_capture.likelihoods.exchange_timing import exchange_timing
+from detector.one_capture.likelihoods.references.port_references import PortReferences, port_references
+from detector.one_capture.likelihoods.timing_tables import HIDDEN_S
+from detector.one_capture.networks import NetworkTable, places
+from pepscope.captures.exchanges import ExchangeKind
+from pepscope.results.verdicts import Verdict
+from tests.detector.one_capture.made_vantages import Talk, results, vantage
+
+HTTP, TLS = ExchangeKind.HTTP_REQUEST, ExchangeKind.TLS_HELLO
+HOSTS = ("192.0.2.1", "198.51.100.2", "203.0.113.3")
+LEGS_MS = (30.0, 70.0, 130.0)
+
+
+def of_ports(talks: Sequence[Talk]) -> dict[tuple[int, str], tuple[np.ndarray, float, float]]:
+    """What is found, by port and host: nats by leg, of the share of such boxes, and the other port's round trip."""
+    made = vantage(talks, at_client=True)
+    where = places(made.columns, at_client=True, table=NetworkTable())
+    found = port_references(exchange_timing(made.exchanges, where, at_client=True), where, np.bincount(where.member))
+    keys = zip(where.port[where.member_group].tolist(), where.member_address, strict=True)
+    return dict(zip(keys, zip(found.nats, found.share_nats, found.round_trip_s, strict=True), strict=True))
+
+
+def box_for_http(late_ms: float = 0.4, connections: int = 4) -> list[Talk]:
+    """A box 20 ms away that splits port 80; port 443 of the same hosts is as far as they are."""
+    made = []
+    for host, leg_ms in zip(HOSTS, LEGS_MS, strict=True):
+        made += [Talk(host, [(HTTP, leg_ms + late_ms)], 20.0)] * connections
+        made += [Talk(host, [(TLS, late_ms)], 20.0 + leg_ms, port=443)] * connections
+    return made
+
+
+def test_another_port_tells_each_hosts_leg() -> None:
+    found = of_ports(box_for_http())
+    for host, leg_ms in zip(HOSTS, LEGS_MS, strict=True):
+        nats, share_nats, other_s = found[80, host]
+        assert HIDDEN_S[nats.argmax()] == pytest.approx(leg_ms / 1e3, rel=0.05)
+        assert nats.max() > 3
+        assert share_nats == pytest.approx(np.log(0.3))
+        assert other_s == pytest.approx((20 + leg_ms) / 1e3)
+        nothing, none, unknown_s = found[443, host]  # the nearer port is no reference for the farther one
+        assert not nothing.any()
+        assert none == -np.inf
+        assert np.isnan(unknown_s)
+
+
+@given(st.floats(0.0, 1.0), st.integers(1, 6))
+def test_ports_that_are_equally_far_say_nothing(away_ms: float, connections: int) -> None:
+    talks = [Talk(host, (), 20.0 + port * away_ms / 443, port=port) for host in HOSTS for port in (80, 443)]
+    assert all(
+        not nats.any() and share_nats == -np.inf for nats, share_nats, _ in of_ports(talks * connections).values()
+    )
+
+
+def test_one_handshake_over_a_path_that_varies_says_less_than_many_over_a_steady_one() -> None:
+    """A radio wakes up for the first connection."""
+
+    def said(varies_ms: float, connections: int) -> float:
+        near = Talk(HOSTS[0], (), 20.0, middle_ms=20.0 + varies_ms)
+        far = Talk(HOSTS[0], (), 90.0, middle_ms=90.0 + varies_ms, port=443)
+        return float(of_ports([near] * 6 + [far] * connections)[80, HOSTS[0]][0].max())
+
+    assert said(0.1, 6) > said(0.1, 1) + 1
+    assert said(0.1, 1) > said(15.0, 1) + 1
+
+
+def test_the_best_of_several_ports_is_the_reference_and_ports_of_other_networks_are_none() -> None:
+    more = [Talk(host, (), 20.2, port=22) for host in HOSTS]  # split as well
+    found = of_ports(box_for_http() + more)
+    for host, leg_ms in zip(HOSTS, LEGS_MS, strict=True):
+        nats, share_nats, other_s = found[80, host]
+        assert other_s == pytest.approx((20 + leg_ms) / 1e3)
+        assert share_nats == pytest.approx(np.log(0.3 / 2))
+        assert nats.max() > 3
+    elsewhere = [Talk(HOSTS[0], (), 90.0, port=443, near="10.9.0.1"), Talk(HOSTS[0], (), 20.0)]
+    assert all(share_nats == -np.inf for _, share_nats, _ in of_ports(elsewhere).values())
+
+
+def test_parts_are_those_of_these_members() -> None:
+    found = PortReferences(np.eye(3, len(HIDDEN_S)), np.asarray([-1.0, -1.0, -np.inf]), np.asarray([0.1, 0.2, np.nan]))
+    assert found.of(np.asarray([2, 0])).share_nats.tolist() == [-np.inf, -1.0]
+    assert found.by_group(np.asarray([0, 0, 1]), 3).tolist() == [-1.0, -np.inf, -np.inf]
+
+
+def verdicts(talks: Sequence[Talk]) -> dict[int, tuple[Verdict, float, set[str]]]:
+    return {
+        group.port: (
+            group.verdict,
+            1 - group.probability[Verdict.REGULAR],
+            {each.finding for each in group.evidence},
+        )
+        for group in results(talks, at_client=True)
+    }  # fmt: skip
+
+
+def test_a_box_for_one_port_is_found_by_another() -> None:
+    """Two answers of each host alone are too few."""
+    few = box_for_http(connections=2)
+    alone = verdicts([talk for talk in few if talk.port == 80])[80]
+    beside = verdicts(few)
+    assert alone[1] < beside[80][1]
+    assert beside[80][0] is Verdict.SPLIT_TCP
+    assert "other-port-is-longer" in beside[80][2]
+    assert beside[443][0] is not Verdict.SPLIT_TCP
+    assert "other-port-is-longer" not in beside[443][2]
+
+
+def test_a_port_that_was_held_up_accuses_no_port_that_answers_in_time() -> None:
+    talks = [Talk(host, [(HTTP, 0.4)] * 4, ms) for host, ms in zip(HOSTS, (20.0, 60.0, 120.0), strict=True)] * 4
+    held_up = [Talk(host, (), ms + 60, port=443) for host, ms in zip(HOSTS, (20.0, 60.0, 120.0), strict=True)]
+    assert verdicts(talks + held_up)[80][0] is Verdict.REGULAR
