@@ -20,6 +20,7 @@ from detector.one_capture.hypotheses.alike_ports import (
 )
 from detector.one_capture.hypotheses.beside_exchanges import of_clients, of_servers
 from detector.one_capture.hypotheses.moments import answer_pairs
+from detector.one_capture.hypotheses.passed_handshakes import passed_nats
 from detector.one_capture.hypotheses.posteriors import Posterior
 from detector.one_capture.hypotheses.regular_looks import Clients
 from detector.one_capture.hypotheses.side_evidence import SideEvidence
@@ -86,8 +87,10 @@ def _by_alike_ports(posteriors: SidePosteriors, vantage: VantageColumns, table: 
     weighed = open_networks(posteriors.groups.split, answered, network, bounds)
     if not len(weighed):
         return posteriors
-    of_weighed = np.flatnonzero(np.isin(network[where.group], weighed))
-    part = selected(vantage, of_weighed, np.ones(len(vantage.references), np.bool_))
+    # At the server's side a port that is surely not split is not alike those that may be.
+    pooled = np.isin(network, weighed) & (at_client | (posteriors.groups.split > 1 - LEAST_WHOLE[posteriors.side]))
+    weighed = np.unique(network[pooled])
+    part = selected(vantage, np.flatnonzero(pooled[where.group]), np.ones(len(vantage.references), np.bool_))
     alike = _weigh(
         part, posteriors.side, places(without_ports(part.columns), at_client=at_client, table=table), each=False
     )
@@ -168,7 +171,9 @@ def _evidence(
         reference=reference_nats(vantage.references, where, timing, at_client=at_client),
         ports=port_references(timing, where, measured) if at_client else None,
         handshakes=handshake_nats(_acknowledged(timing, closing_s, where.member), varies_s, moved_share, lagging, side),
-        waiting=waiting_nats(timing.handshake_s, timing.plain_s, varies_s, measured),
+        waiting=waiting_nats(timing.handshake_s, timing.plain_s, varies_s, measured)
+        if at_client
+        else passed_nats(timing),
         moments=None if at_client else answer_pairs(timing, vantage.exchanges.question_ns[timing.row]),
         clients=None if at_client else Clients(vantage.exchanges, vantage.columns, where.member, timing.base_s),
         priors=PRIORS[side],

@@ -26,7 +26,7 @@ _LONGEST_WIRE_S, _SATELLITE_NATS = 0.4, -4.0
 
 class Beside(Struct, frozen=True):
     """Log-likelihoods of what is seen of groups beside members: end to end, split, and split with handshakes that wait
-    for the far leg."""
+    for the far leg, or pass."""
 
     end: Floats
     split: Floats
@@ -71,4 +71,6 @@ def of_clients(
     of_links = group_link_nats(vantage.senders, Direction.UP.value, where.group, network, variation_s)
     of_words = group_words_nats(first_words_s(vantage.exchanges, vantage.columns), where.group, variation_s)
     nothing = np.zeros(len(variation_s))
-    return Beside(nothing, of_stacks + answered * (of_times + of_links + of_words), nothing)
+    # Where handshakes pass, so do SYNs and first words: both are the clients' own.
+    of_path = answered * (of_times + of_links)
+    return Beside(nothing, of_path + of_stacks + answered * of_words, of_path)

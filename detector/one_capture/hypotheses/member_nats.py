@@ -131,7 +131,7 @@ class MemberNats(Struct, frozen=True):
         """With fronts that vary as split points do where a member is `alone` in answering, and with those that connect
         before they answer a handshake, if split points do."""
         fronts, parts = self.fronts, self.parts.copy()
-        if priors.connects_first:
+        if priors.connects_first and priors.balancer:
             legs = self.habits[CONNECTED].all if self.habits else self.legs
             fronts = fronts.or_waiting(legs, waiting, priors)
         fronts = fronts.where_alone(alone)

@@ -3,7 +3,8 @@
 Members whose leg is too short to show look end to end, or as behind a leg that alone would not be told from a busy
 host; but not all of a group, which then could not be told from one that is. Each sort breaks an assumption of its own:
 
-- handshakes of relays that connect before they answer cross the leg, so that only acknowledgements show the near leg;
+- handshakes of relays that connect before they answer cross the leg, and so do those that a box lets pass which
+  acknowledges data in the hosts' names: only acknowledgements show the near leg;
 - hits of a cache do not cross the leg;
 - where TLS ends at the split point, its handshakes do not cross it;
 - legs, or hosts behind them, may vary as much as hosts that are late do. That every host is late says nothing of a leg.

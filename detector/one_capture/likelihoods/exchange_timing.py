@@ -72,8 +72,9 @@ class ExchangeTiming(Struct, frozen=True, dict=True):
     its connection opens. One element a member, NaN where nothing was measured: `near_s`, its least round trip, of what
     kind ever; `plain_s`, the least of data that packets without payload acknowledge; `handshake_s`, its least
     handshake; `variation_s`, how far its middling round trips lie above its low ones, and `handshake_variation_s`, the
-    same of handshakes alone. One element a connection, NaN where nothing tells it: `base_s`, the round trip that the
-    excess is beyond.
+    same of handshakes alone; `round_trips`, how many show the first, and how many `handshakes` and `acknowledgements`
+    without payload were timed (0 where none was). One element a connection, NaN where nothing tells it: `base_s`, the
+    round trip that the excess is beyond.
     """
 
     row: Ints
@@ -90,6 +91,9 @@ class ExchangeTiming(Struct, frozen=True, dict=True):
     handshake_s: Floats
     variation_s: Floats
     handshake_variation_s: Floats
+    round_trips: Floats
+    handshakes: Floats
+    acknowledgements: Floats
     base_s: Floats
 
     @cached_property
@@ -160,6 +164,9 @@ def exchange_timing(
         handshake_s=quantiles(handshake_s, member, members, 0.0),
         variation_s=_variation_s(samples, member, members),
         handshake_variation_s=samples[1].variation_s(member, members),
+        round_trips=_round_trips(samples, member, members),
+        handshakes=samples[1].of(member, members),
+        acknowledgements=samples[2].of(member, members),
         base_s=base_s,
     )
 
@@ -211,10 +218,14 @@ class _Samples(Struct, frozen=True):
     middle_s: Floats
     count: Floats
 
+    def of(self, member: Ints, members: int) -> Floats:
+        """How many there are by member."""
+        known = member >= 0
+        return np.bincount(member[known], weights=self.count[known], minlength=members).astype(np.float64)
+
     def variation_s(self, member: Ints, members: int) -> Floats:
         """By member, how far the middling ones lie above the low ones; NaN where they are few."""
-        known = member >= 0
-        measured = np.bincount(member[known], weights=self.count[known], minlength=members)
+        measured = self.of(member, members)
         middle_s = pooled_quantiles(self.middle_s, self.count, member, members, _MIDDLE)
         varies_s = middle_s - quantiles(self.low_s, member, members, _LOW)
         return np.where(measured >= FEWEST_ROUND_TRIPS, np.maximum(varies_s, 0.0), np.nan)
@@ -230,6 +241,12 @@ def _variation_s(samples: tuple[_Samples, _Samples, _Samples], member: Ints, mem
     every_s = np.where(every_s < _SHORTEST_DELAY_S, every_s, np.nan)
     undelayed_s = np.where(np.isnan(prompt_s), handshake_s, prompt_s)
     return np.where(np.isnan(undelayed_s), every_s, undelayed_s)
+
+
+def _round_trips(samples: tuple[_Samples, _Samples, _Samples], member: Ints, members: int) -> Floats:
+    """How many round trips `_variation_s` rests on; where they are few, how many there are of all."""
+    prompt, handshakes, every = (each.of(member, members) for each in samples)
+    return np.where(prompt >= FEWEST_ROUND_TRIPS, prompt, np.where(handshakes >= FEWEST_ROUND_TRIPS, handshakes, every))
 
 
 def _by_connection(times_ns: Ints, connection: npt.NDArray[Any], rows: Ints, connections: int) -> Floats:

@@ -24,7 +24,7 @@ class Priors(Struct, frozen=True):
     too_short: float  # of a member of a split group: a hidden leg shorter than the shortest that shows by itself
     shortest_s: float  # that leg: shorter ones take no longer than ordinary hosts do to answer
     common_leg: float  # of split groups: one leg for all members, rather than legs of their own
-    connects_first: float = 0.0  # of splits: the split point connects to the server before it answers a handshake
+    connects_first: float = 0.0  # of splits: handshakes wait for the far leg, or pass, and acknowledgements do not
     caches: float = 0.0  # of splits: a cache that answers in clear what it holds
     unsteady: float = 0.0  # of splits: legs, or hosts behind them, vary as much as hosts that are late do
     steady_application: float = 0.0  # of members that are late where applications answer: as steadily as a leg
@@ -49,8 +49,9 @@ class Priors(Struct, frozen=True):
 #: At the server's side clients are late one by one (slow devices, people), or all of them (one make of device: so were
 #: 26 of 403 simulated networks of several clients, and 7 of 52 between kernels); one in ten of them as steadily as any
 #: leg, since the shapes of hosts' delays are assumed, not measured. One split in ten has legs in which something
-#: queues, as at the client's side. Of a hundred groups one has devices that delay whatever is said, each in its own
-#: way, which is assumed: half as many as are busy.
+#: queues, as at the client's side. One in twenty lets handshakes pass and acknowledges data in the clients' names, as
+#: is assumed where stacks are compared (`client_stacks.COPIES`). Of a hundred groups one has devices that delay
+#: whatever is said, each in its own way, which is assumed: half as many as are busy.
 PRIORS = {
     GroupSide.CLIENT: Priors(
         split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.05, late=0.02, late_application=0.08, balancer=0.03,
@@ -59,7 +60,7 @@ PRIORS = {
     ),
     GroupSide.SERVER: Priors(
         split=0.2, fleet=0.06, busy=0.02, handshakes_answered=0.05, late=0.05, late_application=0.1, balancer=0.0,
-        front_end=0.0, too_short=0.0, shortest_s=0.0, common_leg=0.5, unsteady=0.1, steady=0.1, devices=0.01,
-        closes=True,
+        front_end=0.0, too_short=0.0, shortest_s=0.0, common_leg=0.5, connects_first=0.05, unsteady=0.1, steady=0.1,
+        devices=0.01, closes=True,
     ),
 }  # fmt: skip
