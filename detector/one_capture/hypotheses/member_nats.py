@@ -49,6 +49,9 @@ _CLOSES_ITSELF, _CLOSES_UNREAD, _ENDS_TLS_AND_CLOSES = 0.1, 0.02, 0.6
 #: take as long as a leg: chosen on simulated seeds 5961, 5962, 5971 and 5972 (docs/decisions/101).
 _CLOSES_AT_ONCE = 0.9
 
+#: How probable delays are that are no shorter than each leg (nats).
+_DELAYS_BEYOND: Floats = np.log([LATE_SHARES[leg_s <= LATE_LEAST_S].sum() for leg_s in HIDDEN_S])
+
 #: Of answers that are shifted end to end, those that a slow device shifts, and no slow link.
 _SLOW_DEVICES = 0.5
 
@@ -275,21 +278,37 @@ def _close_as_late(close: Floats, at_once: float, paths: Paths) -> Floats:
     return late
 
 
-def _late_behind(nats: ExchangeNats, close: Floats, paths: Paths, steady: float) -> Floats:
-    """Log-likelihoods by member, leg and nature of answers and closes of applications that are late behind it: a client
-    closes as late as it answers, or at once, which takes as long as the leg (`close`)."""
-    at_once = log(_CLOSES_AT_ONCE) + close
-    answers = nats.application[:, TimingTables.LATE]
-    by_delay = np.logaddexp(
-        _late_by_more(answers)[:, :, None] + at_once,
-        log(1 - _CLOSES_AT_ONCE) + _late_by_more(answers + nats.closes[:, TimingTables.LATE])[:, :, None],
-    )
+def _late_behind(nats: ExchangeNats, close: Floats, by_delay: Floats, paths: Paths, steady: float) -> Floats:
+    """Log-likelihoods by member, leg and nature of answers and closes of applications that are late behind it: by any
+    one delay (`by_delay`), or by a person's, whose closes take as long as the leg (`close`)."""
     if steady:
         as_leg = any_leg(sum_nats(by_nature(nats.application) + paths.natures[:, None]))
         by_delay = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg[:, None, None] + close)
     by_person = nats.application[:, TimingTables.PERSON][:, None, None] + close
     either: Floats = np.logaddexp(log(1 - _PERSONS) + by_delay, log(_PERSONS) + by_person)
     return either
+
+
+def _late_in_all_behind(nats: ExchangeNats, close: Floats, by_delay: Floats) -> Floats:
+    """The same of hosts that are late in every answer behind it: by one delay, or by one in handshakes and another one
+    where applications answer. Delays are as probable as end to end, so that closes tell the leg, not answers alone."""
+    late = by_delay + _late_by_more(nats.handshake[:, TimingTables.LATE])[:, :, None]
+    both = np.flatnonzero(np.any(nats.handshake != 0, axis=1))  # without handshakes one delay is the other
+    alike = _late_by_more_closing(nats.all[both], nats.closes[both], close[both])
+    late[both] = _either(alike, late[both])
+    found: Floats = late + _DELAYS_BEYOND[:, None]
+    return found
+
+
+def _late_by_more_closing(answers: Floats, closes: Floats, close: Floats) -> Floats:
+    """Log-likelihoods by member, leg and nature of answers that are late by any one delay but those that are shorter
+    than the leg, and of closes that are as late, or take as long as the leg (`close`)."""
+    late = answers[:, TimingTables.LATE]
+    found: Floats = np.logaddexp(
+        log(_CLOSES_AT_ONCE) + _late_by_more(late)[:, :, None] + close,
+        log(1 - _CLOSES_AT_ONCE) + _late_by_more(late + closes[:, TimingTables.LATE])[:, :, None],
+    )
+    return found
 
 
 def _late_by_more(late: Floats) -> Floats:
@@ -317,17 +336,22 @@ def _late_close(nats: ExchangeNats, paths: Paths) -> Floats:
 
 def _leg_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> tuple[Floats, Floats]:
     """Log-likelihoods by member and leg, the leg's prior included: all exchanges cross it, or applications are late
-    too; and where TLS ends at the split point."""
+    too, or (where closes tell the leg from what they take) all answers; and where TLS ends at the split point."""
     handshake, application = by_nature(nats.handshake), by_nature(nats.application)
     close = _close_behind(nats.close, _CLOSES_ITSELF, paths) + _close_behind(nats.client_close, _CLOSES_UNREAD, paths)
     tls_close = _close_behind(nats.closes, _ENDS_TLS_AND_CLOSES, paths)
     steady = priors.steady_application
     if priors.closes:
-        behind = _late_behind(nats, close, paths, steady)
+        by_delay = _late_by_more_closing(nats.application, nats.closes, close)
+        behind = _late_behind(nats, close, by_delay, paths, steady)
     else:
         behind = _late_application(nats, paths, steady)[:, None, None]
     late = log(priors.late_application) + behind
     crossing = handshake + np.logaddexp(log(1.0 - priors.late_application) + application + close, late)
+    if priors.closes:
+        crossing = np.logaddexp(
+            crossing + log(1.0 - priors.late), log(priors.late) + _late_in_all_behind(nats, close, by_delay)
+        )
     tls_ends = end_nats(nats.handshake, paths)[:, None, None] + application + tls_close
     natures = paths.natures[:, None]
     return sum_nats(crossing + natures) + LEG_NATS, sum_nats(tls_ends + natures) + LEG_NATS

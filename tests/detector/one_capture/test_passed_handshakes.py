@@ -54,6 +54,16 @@ def test_a_handshake_that_is_sooner_than_data_is_none_that_passed() -> None:
     assert sooner < alike
 
 
+def test_clients_that_are_late_in_all_answers_show_a_leg_by_their_closes() -> None:
+    late_ms = (71.0, 93.0, 118.0, 83.0, 104.0, 76.0)
+    behind, at_once = (
+        _split(_talks(late_ms, kind=ExchangeKind.TLS_FINISHED, closes_ms=closes_ms))
+        for closes_ms in ((20.3, 21.0, 22.5, 20.8, 21.6, 20.6), (0.3, 1.0, 0.5, 0.8, 0.2, 0.6))
+    )
+    assert behind > 0.95
+    assert at_once < 0.3
+
+
 def _split(posteriors: SidePosteriors) -> float:
     return float(posteriors.groups.split[0])
 
