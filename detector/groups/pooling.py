@@ -43,6 +43,7 @@ _COUNTED = "ip-id"
 _BOXES: Mapping[str, str] = {
     "ip-id": "rewrites",
     "timestamps-present": "rewrites",
+    "timestamps-added": "adds",
     "window": "regulates",
     "acknowledgement": "regulates",
     "boundaries": "cuts",

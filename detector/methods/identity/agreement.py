@@ -33,6 +33,10 @@ HABITS = frozenset({"push", "window"})
 #: more than that one connection in a hundred passes one, which alone never makes a split.
 REWRITABLE_FIELDS = frozenset({"ip-id", "window", "timestamps-present"})
 REWRITABLE_NATS = math.log(100.0)
+#: No normaliser adds timestamps to segments that left without, as each segment would grow (RFC 7323, sections 2.2 and
+#: 3.2): one in ten thousand, as of SYNs (`detector.methods.handshake.changes`), in whichever classes of segments.
+ADDED_STAMPS = "timestamps-added"
+ADDED_NATS = math.log(10_000.0)
 #: Two stacks have one timestamp clock, offset included, where both run on one machine (a path emulated between network
 #: namespaces, say): one pair of captures in a hundred thousand. Their stamps agree as often as a segment is relayed
 #: within a tick, which may be any share of the time.
@@ -116,6 +120,7 @@ def total_nats(sums: FieldSums, only: frozenset[str] | None = None, most_for_pla
     total: Reals = 0.0
     habits: Reals = 0.0
     excused: Reals = 0.0
+    added: Reals = 0.0
     for name, nats in sums.by_field.items():
         if only is not None and name not in only:
             continue
@@ -130,9 +135,12 @@ def total_nats(sums: FieldSums, only: frozenset[str] | None = None, most_for_pla
             total = total + same
         if name in REWRITABLE_FIELDS:
             excused = excused + other
+        elif name == ADDED_STAMPS:
+            added = added + other
         else:
             total = total + other
-    return total + np.maximum(excused, -REWRITABLE_NATS) + np.minimum(habits, FITTED_NATS)
+    bounded = np.maximum(excused, -REWRITABLE_NATS) + np.maximum(added, -ADDED_NATS)
+    return total + bounded + np.minimum(habits, FITTED_NATS)
 
 
 def _unless_shared_clock(nats: Reals, against_relay: Reals) -> Reals:
@@ -149,7 +157,9 @@ def log_likelihood_ratio(units: Reals, share: Reals, same: Reals, chance: Reals)
     return np.where((units <= 0) | (same <= chance), 0.0, nats)
 
 
-def compare_data(counts: FieldCounts, largest_payload: Integers, lost_share: Reals = 0.0) -> ClassComparison:
+def compare_data(
+    counts: FieldCounts, largest_payload: Integers, lost_share: Reals = 0.0, may_add: Truths = False
+) -> ClassComparison:
     """Compare data segments; more than `largest_payload` bytes in one is an offload's super-packet.
 
     The candidates for an arrived segment are the emitted ones that hold its first byte; the one that agrees in most
@@ -158,9 +168,9 @@ def compare_data(counts: FieldCounts, largest_payload: Integers, lost_share: Rea
     no data.
 
     `lost_share` is what the emitter's capture is known to have missed: the copy that arrived may be one of those, where
-    only another copy was captured.
+    only another copy was captured. `may_add` tells where timestamps that arrive alone were added on the way.
     """
-    fields = _common_fields(counts, lost_share)
+    fields = _common_fields(counts, lost_share, may_add)
     fields["push"] = _push_agreement(counts.push_clear, counts.push_equal, counts.push_set, lost_share)
     fields["carried-acknowledgement"] = _carried_agreement(counts.whole, counts.carried, counts.carried_elsewhere)
     is_on_wire = (counts.longest > 0) & (counts.longest <= largest_payload)
@@ -168,13 +178,15 @@ def compare_data(counts: FieldCounts, largest_payload: Integers, lost_share: Rea
     return _comparison(counts, fields, np.where(counts.partners > 0, 1 - _share(counts.whole, counts.partners), 0.0))
 
 
-def compare_acknowledgements(counts: FieldCounts, positions: PositionCounts, lost_share: Reals) -> ClassComparison:
+def compare_acknowledgements(
+    counts: FieldCounts, positions: PositionCounts, lost_share: Reals, may_add: Truths = False
+) -> ClassComparison:
     """Compare pure acknowledgements: candidates have the same sequence and acknowledgement numbers.
 
     `lost_share` is what the emitter's capture may have missed. Where there is no place to compare all counts of
-    `positions` are 0.
+    `positions` are 0. `may_add` is that of `compare_data`.
     """
-    fields = _common_fields(counts, 0.0)
+    fields = _common_fields(counts, 0.0, may_add)
     fields["acknowledgement"] = _position_agreement(positions, lost_share)
     return _comparison(counts, fields, np.zeros(np.shape(counts.partners)))
 
@@ -200,12 +212,14 @@ def _agreement(
     return FieldAgreement(compared, share, np.where(is_compared, nats, 0.0), shared, is_compared)
 
 
-def _common_fields(counts: FieldCounts, lost_share: Reals) -> dict[str, FieldAgreement]:
+def _common_fields(counts: FieldCounts, lost_share: Reals, may_add: Truths) -> dict[str, FieldAgreement]:
     """Fields that data and acknowledgements share, over matched segments."""
     same = SAME * (1 - lost_share)
+    added = np.where(may_add, counts.stamps_added, 0)
     return {
         "timestamps": _timestamp_agreement(counts, same),
-        "timestamps-present": _presence_agreement(counts.stamps_known, counts.stamps_on_one_side),
+        "timestamps-present": _presence_agreement(counts.stamps_known, counts.stamps_on_one_side - added),
+        ADDED_STAMPS: _presence_agreement(counts.stamps_known, added),
         "ip-id": _ip_id_agreement(counts, same),
         "window": _window_agreement(counts),
     }

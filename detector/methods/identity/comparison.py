@@ -92,7 +92,7 @@ def compare(aligned: Aligned) -> Comparison:
     """What the counts over the packets of each direction mean, by what the captures are known to have missed."""
     names = (
         "missed_bytes", "stream_bytes", "initial_sequence_number", "maximum_segment_size", "sack_permitted",
-        "options_captured",
+        "options_captured", "timestamps",
     )  # fmt: skip
     near, far = aligned.sides.client, aligned.sides.server
     client, server = FlowFigures(near, *names), FlowFigures(far, *names)
@@ -103,11 +103,13 @@ def compare(aligned: Aligned) -> Comparison:
     counts = segment_counts(aligned.segments, MOST_SKIPPED_IP_IDS)
     lost_data = np.maximum(missed, np.minimum(0.5, counts.uncovered))
     probably = probable_loss(np.maximum(lost_data, np.minimum(0.5, counts.uncovered_reverse)), counts.shown)
+    # Of an emitter's capture that holds a timestamp in a SYN no tool took timestamps away.
+    may_add = np.array([(flows["timestamps"] > 0).any(axis=0) for flows in (client, server)])
     data, acknowledgements, of_data = with_one_shift(
         (
-            compare_data(counts.data, largest_payload(client, server), lost_data),
-            compare_acknowledgements(counts.acknowledgements, counts.positions, probably),
-            compare_acknowledgements(counts.of_data, counts.of_data_positions, probably),
+            compare_data(counts.data, largest_payload(client, server), lost_data, may_add),
+            compare_acknowledgements(counts.acknowledgements, counts.positions, probably, may_add),
+            compare_acknowledgements(counts.of_data, counts.of_data_positions, probably, may_add),
         )
     )
     return Comparison(

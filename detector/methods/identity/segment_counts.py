@@ -28,6 +28,7 @@ class FieldCounts(Struct, frozen=True):
     stamps_distinct: Integers
     stamps_known: Integers
     stamps_on_one_side: Integers
+    stamps_added: Integers
     ip_ids_vary: Integers
     whole: Integers
     ip_ids_equal: Integers

@@ -158,11 +158,16 @@ def alone(comparison: ClassComparison, *place: int) -> ClassComparison:
 
 
 def compared_data(
-    emitted: Segments, arrived: Segments, largest_payload: int = 1460, lost_share: float = 0.0
+    emitted: Segments,
+    arrived: Segments,
+    largest_payload: int = 1460,
+    lost_share: float = 0.0,
+    *,
+    may_add: bool = False,
 ) -> ClassComparison:
     """What the fields of these data say."""
     counts = segment_counts([laid_over(emitted, arrived)], 0)
-    return alone(compare_data(counts.data, largest_payload, lost_share), Direction.UP, 0)
+    return alone(compare_data(counts.data, largest_payload, lost_share, may_add), Direction.UP, 0)
 
 
 def compared_acknowledgements(emitted: Segments, arrived: Segments, lost_share: float = 0.0) -> ClassComparison:

@@ -35,6 +35,7 @@ counts! {
     stamps_distinct,
     stamps_known,
     stamps_on_one_side,
+    stamps_added,
     ip_ids_vary,
     whole,
     ip_ids_equal,

@@ -28,9 +28,11 @@ pub struct Agreement {
     pub stamped: usize,
     pub stamps_equal: usize,
     pub stamps_distinct: usize,
-    /// Partners of which both captures show whether there are timestamps, and those where one has none.
+    /// Partners of which both captures show whether there are timestamps, those where one has none, and those of them
+    /// that left without and arrived with timestamps.
     pub stamps_known: usize,
     pub stamps_on_one_side: usize,
+    pub stamps_added: usize,
     /// Whether IP IDs vary on both sides.
     pub ip_ids_vary: bool,
     /// Partners of equal extent, and those of them with equal IP IDs.
@@ -305,6 +307,7 @@ impl<'a> Class<'a> {
             if emitted[left].stamps_captured && arrived[came].stamps_captured {
                 counts.stamps_known += 1;
                 counts.stamps_on_one_side += usize::from(here != there);
+                counts.stamps_added += usize::from(there && !here);
             }
             if is_whole(pair) {
                 counts.whole += 1;
