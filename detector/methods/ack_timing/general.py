@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from msgspec import Struct
 
@@ -11,7 +9,8 @@ from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
 from detector.clocks.untimed import are_untimed
 from detector.methods.ack_timing import wording
 from detector.methods.ack_timing.findings import NAME, AckTimingFinding
-from detector.methods.ack_timing.measured import Measured, finite
+from detector.methods.ack_timing.measured import DIRECTION_NAMES, Measured, finite
+from detector.methods.ack_timing.nearer import Nearer, nearer_than_handshake
 from detector.methods.ack_timing.strengths import (
     COARSE_TICK_S,
     CREDIBLE_SHARE,
@@ -20,23 +19,12 @@ from detector.methods.ack_timing.strengths import (
     LEAST_ACKS,
     NEARER_SHARE,
     OWN_SHARE,
-    SEVERAL_ACKS,
     WHOLE_PATH_SHARE,
     WHOLE_PATH_STRENGTH,
 )
-from detector.streams.known import UNKNOWN, are_known, seconds
-from pepscope import _core
-from pepscope.captures.packets import Int64Array
+from detector.streams.known import are_known, seconds
 from pepscope.results.evidence.columns import BoolArray, EvidenceColumns, Figure, evidence_where
 from pepscope.results.verdicts import FloatArray
-
-
-class _Nearer(Struct, frozen=True):
-    """Acknowledgements that came back sooner than the handshake that crossed the whole path."""
-
-    count: Int64Array
-    strength: FloatArray
-    found: BoolArray  # several did
 
 
 class _Path(Struct, frozen=True):
@@ -81,15 +69,20 @@ def judge_general(measured: Measured, chosen: BoolArray, figures: list[Figure]) 
     """The evidence on the `chosen` connections; each rule looks at those that the rules before left over."""
     finding, unknown = AckTimingFinding, AckTimingFinding.ACK_TIMING_UNKNOWN
     path = _path(measured)
-    nearer = _nearer_than_handshake(measured, path)
+    nearer = nearer_than_handshake(measured, path.data_s)
     strengths = _strengths(measured, path)
     grounds = _grounds(measured, chosen, nearer, path, strengths)
-    figures = [*figures, *_handshake_figures(measured, nearer)]
+    figures = [*figures, *_handshake_figures(nearer)]
     with_path = [*figures, *_path_figures(path)]
     beside_path = [Figure("path_s", path.path_s)]
+    own = {
+        "direction": Figure("direction", [DIRECTION_NAMES[not is_up] for is_up in nearer.is_up.tolist()]),
+        "round_trip_min_s": Figure("round_trip_min_s", finite(seconds(nearer.least_ns))),
+    }
+    of_nearer = [own.get(each.name, each) for each in figures]
     beside_nearer = [
-        Figure("round_trips", measured.numbers["round_trip_count"]),
-        Figure("least_round_trip_s", seconds(measured.numbers["least_round_trip_ns"])),
+        Figure("round_trips", nearer.round_trips),
+        Figure("least_round_trip_s", seconds(nearer.least_ns)),
     ]
     fit = np.full(len(measured), FIT_STRENGTH)
     return [
@@ -105,7 +98,7 @@ def judge_general(measured: Measured, chosen: BoolArray, figures: list[Figure]) 
             strengths.before_receivers,
         ),
         *evidence_where(
-            grounds.nearer_than_handshake, NAME, finding.ACKS_NEARER_THAN_HANDSHAKE, figures,
+            grounds.nearer_than_handshake, NAME, finding.ACKS_NEARER_THAN_HANDSHAKE, of_nearer,
             wording.nearer_than_handshake, beside_nearer, nearer.strength,
         ),
         *evidence_where(grounds.too_few, NAME, unknown, figures, wording.too_few),
@@ -121,7 +114,7 @@ def judge_general(measured: Measured, chosen: BoolArray, figures: list[Figure]) 
     ]  # fmt: skip
 
 
-def _grounds(measured: Measured, chosen: BoolArray, nearer: _Nearer, path: _Path, strengths: _Strengths) -> _Grounds:
+def _grounds(measured: Measured, chosen: BoolArray, nearer: Nearer, path: _Path, strengths: _Strengths) -> _Grounds:
     slack_s, spared, ahead = measured.of_clocks("slack_s"), measured.spared, measured.ahead
     left = chosen.copy()
 
@@ -167,10 +160,10 @@ def _strengths(measured: Measured, path: _Path) -> _Strengths:
     return _Strengths(overlapping, ahead / np.maximum(ahead + spared, 1), whole, shorter)
 
 
-def _handshake_figures(measured: Measured, nearer: _Nearer) -> list[Figure]:
+def _handshake_figures(nearer: Nearer) -> list[Figure]:
     return [
-        Figure("handshake_path_s", finite(seconds(measured.handshake_path_ns))),
-        Figure("acks_nearer_than_handshake", nearer.count, are_known(measured.handshake_path_ns)),
+        Figure("handshake_path_s", finite(seconds(nearer.handshake_path_ns))),
+        Figure("acks_nearer_than_handshake", nearer.count, are_known(nearer.handshake_path_ns)),
     ]
 
 
@@ -190,24 +183,8 @@ def _are_untimed(measured: Measured, accused: BoolArray) -> BoolArray:
     return untimed
 
 
-def _nearer_than_handshake(measured: Measured, path: _Path) -> _Nearer:
-    """Acknowledgements that took less than half of what handshake and data took to cross the path.
-
-    First packets wait where later ones do not (for an address to be resolved, a flow's rule to be set up), so data that
-    crossed sooner than the handshake bound the path. They seem to cross sooner after a clock was set, too: that hides
-    acknowledgements, and makes no connection a split.
-    """
-    path_ns, numbers = measured.handshake_path_ns, measured.numbers
-    crossed_ns = np.minimum(path_ns, path.path_s * 1e9)
-    limits_ns = NEARER_SHARE * crossed_ns - (TIMESTAMP_ERROR_S + measured.tick_s) * 1e9
-    count = _core.round_trips_below(measured.flows.times, np.where(are_known(path_ns), limits_ns, -math.inf))
-    found = (count >= SEVERAL_ACKS) & are_known(path_ns, numbers["least_round_trip_ns"])
-    return _Nearer(count, count / (numbers["round_trip_count"] + 1), found)
-
-
 def _path(measured: Measured) -> _Path:
-    hold_ns = measured.numbers["least_hold_ns"]
-    hold_s = np.where(hold_ns == UNKNOWN, 0.0, np.maximum(0.0, hold_ns.astype(np.float64))) / 1e9
+    hold_s = measured.of_larger.hold_s
     least_s = measured.of_clocks("least_acknowledged_s")
     return _Path(measured.of_clocks("data_high_s") - measured.of_clocks("data_low_s"), hold_s, least_s)
 

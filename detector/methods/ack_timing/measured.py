@@ -20,6 +20,7 @@ from detector.options import ClockMode
 from detector.pair import Pair
 from detector.streams.known import UNKNOWN, seconds
 from detector.streams.loaded import packets_of
+from detector.streams.sides import Sides
 from detector.vantage.not_captured import hold_pure_acknowledgements
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
@@ -27,7 +28,8 @@ from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray, Figure
 from pepscope.results.verdicts import FloatArray
 
-_DIRECTIONS = tuple(direction.name.lower() for direction in DIRECTIONS)
+#: Directions of data as figures name them.
+DIRECTION_NAMES = tuple(direction.name.lower() for direction in DIRECTIONS)
 
 #: Texts of modes and bases: looking one up is faster than asking an enum.
 _IN_WORDS: Mapping[str, str] = {member: member.value for kind in (ClockMode, ClockBasis) for member in kind}
@@ -44,10 +46,28 @@ class Published(Struct, frozen=True):
     violating: Int64Array
 
 
+class Flows(Struct, frozen=True):
+    """Flows of one direction of connections, at `places` among those that are measured: their times, which go up, the
+    numbers of `pepscope._core.flow_numbers`, and the handshakes' round trips over the whole path from their senders."""
+
+    places: Int64Array
+    times: Sequence[_core.FlowTimes]
+    is_up: BoolArray
+    numbers: Mapping[str, npt.NDArray[Any]]
+    handshake_path_ns: Int64Array
+
+    @property
+    def hold_s(self) -> FloatArray:
+        """The receivers' least delay of an acknowledgement."""
+        hold_ns = self.numbers["least_hold_ns"]
+        return np.where(hold_ns == UNKNOWN, 0.0, np.maximum(0.0, hold_ns.astype(np.float64))) / 1e9
+
+
 class Measured(Struct, frozen=True):
     """The larger flow of each connection that has acknowledgements at its sender, and its clock relation.
 
     `rows` are the places of these connections in the context. `numbers` are those of `pepscope._core.flow_numbers`.
+    `of_smaller` are the flows in the other direction, where they can be compared.
     `violating`, and `ahead` of `compared`, count early acknowledgements (`detector.clocks.early_acks`).
     """
 
@@ -60,6 +80,7 @@ class Measured(Struct, frozen=True):
     shows_pure: BoolArray  # both captures hold pure acknowledgements
     handshake_s: FloatArray  # NaN where it is not known
     handshake_path_ns: Int64Array
+    of_smaller: Flows
     violating: Int64Array
     timed: Int64Array
     ahead: Int64Array
@@ -77,18 +98,18 @@ class Measured(Struct, frozen=True):
         sides = context.sides.at(flows.rows)
         violating, timed = violations(flows, clocks)
         ahead, compared = ahead_of_receiver(flows, clocks)
+        own = {name: column[acknowledged] for name, column in numbers.items()}
         return cls(
             flows.rows,
             sides.pairs,
             flows,
             clocks,
-            {name: column[acknowledged] for name, column in numbers.items()},
+            own,
             ticks_of_sides_s(packets_of(sides.clients), packets_of(sides.servers)),
             hold_pure_acknowledgements(sides.client) & hold_pure_acknowledgements(sides.server),
             seconds(_by_direction(is_up, lambda way: legs_ns(sides.sender(way), way)[0])),
-            _by_direction(
-                is_up, lambda way: handshake_round_trips_ns(sides, way, numbers["least_hold_ns"][acknowledged])
-            ),
+            _handshake_paths_ns(sides, is_up, own),
+            _smaller(sides, clocks, is_up),
             violating,
             timed,
             ahead,
@@ -101,6 +122,11 @@ class Measured(Struct, frozen=True):
     def of_clocks(self, name: str) -> npt.NDArray[Any]:
         """A number of every clock relation."""
         return self.clocks.numbers[name]
+
+    @property
+    def of_larger(self) -> Flows:
+        """The larger flows."""
+        return Flows(np.arange(len(self)), self.flows.times, self.flows.is_up, self.numbers, self.handshake_path_ns)
 
     @property
     def spared(self) -> Int64Array:
@@ -128,7 +154,7 @@ class Measured(Struct, frozen=True):
         for row in np.flatnonzero(pieces > 1).tolist():
             steps_s[row] = clocks[row].steps_s[0]
         return [
-            Figure("direction", [_DIRECTIONS[not is_up] for is_up in self.flows.is_up.tolist()]),
+            Figure("direction", [DIRECTION_NAMES[not is_up] for is_up in self.flows.is_up.tolist()]),
             Figure("clocks", [_IN_WORDS[mode] for mode in clocks.modes]),
             Figure("clock_basis", [_IN_WORDS[basis] for basis in clocks.bases]),
             Figure("slack_s", finite(self.of_clocks("slack_s"))),
@@ -159,6 +185,20 @@ class Measured(Struct, frozen=True):
 def finite(values: FloatArray) -> FloatArray:
     """The numbers, NaN for infinite ones too: as figures both are not known."""
     return np.where(np.isfinite(values), values, np.nan)
+
+
+def _smaller(sides: Sides, clocks: ClockRelations, is_up: BoolArray) -> Flows:
+    """The flows against the larger ones."""
+    of_way = clocks.clouds.times
+    against = [of_way[Direction.DOWN if up else Direction.UP][row] for row, up in enumerate(is_up.tolist())]
+    places = np.flatnonzero([times is not None for times in against])
+    times = [each for each in against if each is not None]
+    numbers, goes_up = _core.flow_numbers(times), ~is_up[places]
+    return Flows(places, times, goes_up, numbers, _handshake_paths_ns(sides.at(sides.rows[places]), goes_up, numbers))
+
+
+def _handshake_paths_ns(sides: Sides, is_up: BoolArray, numbers: Mapping[str, npt.NDArray[Any]]) -> Int64Array:
+    return _by_direction(is_up, lambda way: handshake_round_trips_ns(sides, way, numbers["least_hold_ns"]))
 
 
 def _by_direction(is_up: BoolArray, number: Callable[[Direction], Int64Array]) -> Int64Array:

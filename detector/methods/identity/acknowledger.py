@@ -130,6 +130,7 @@ def own_acknowledgement_nats(
     each direction's data holds any pure acknowledgement; where it holds none, a filter may have removed a middlebox's,
     and those that data carry are the far end's anyway.
     """
+    are_all = _are_all(acknowledgements, emitted)
     least: Reals = math.inf
     for way in (0, 1):
         back = 1 - way
@@ -149,14 +150,20 @@ def own_acknowledgement_nats(
         carried = np.where(carries_own, total_nats(sum_fields([back_data]), HARD_FIELDS), 0.0)
         # Where all that left arrived, and nothing else, no middlebox acknowledged: a filter would have to spare the
         # receiver's alone. That needs no acknowledgement of data: few data are acknowledged with the FIN behind them.
-        arrived = back_acks.arrived
-        is_all = arrived >= SEVERAL_ACKNOWLEDGEMENTS
-        is_all &= (arrived == back_acks.with_candidate) & (arrived == emitted[back])
-        every = np.where(is_all & ~_disagrees(back_acks), total_nats(sum_fields([back_acks]), HARD_FIELDS), 0.0)
+        # Those of the sender, all of which arrived as well, show as much that its capture lacks none.
+        sent = np.where(are_all[way], acknowledgements.arrived[way], 0)
+        is_all = are_all[back] & (back_acks.arrived + sent >= SEVERAL_ACKNOWLEDGEMENTS)
+        every = np.where(is_all, total_nats(sum_fields([back_acks]), HARD_FIELDS), 0.0)
         own = np.maximum(np.maximum(pure, carried), np.maximum(every, 0.0))
         own = np.where(lacks_packets[back] | others, 0.0, own)
         least = np.minimum(least, np.where(counts, own, math.inf))
     return least
+
+
+def _are_all(segments: ClassComparison, emitted: Integers) -> Truths:
+    """Of which directions all that left arrived as they left, and nothing else."""
+    arrived = segments.arrived
+    return (arrived == segments.with_candidate) & (arrived == emitted) & ~_disagrees(segments)
 
 
 def _disagrees(segments: ClassComparison) -> Truths:

@@ -78,17 +78,26 @@ def compared(arrived: int, of_receiver: int, sent: int | None = None, field: str
 
 
 def own_nats(
-    acks: ClassComparison, emitted: int, of_data: ClassComparison | None = None, *, renumbered: bool = False
+    acks: ClassComparison,
+    emitted: int,
+    of_data: ClassComparison | None = None,
+    *,
+    renumbered: bool = False,
+    of_sender: tuple[int, int] = (0, 0),
 ) -> float:
-    """Of an answer of two segments to a request of one, with these acknowledgements, and those of data among them."""
+    """Of an answer of two segments to a request of one, with these acknowledgements, and those of data among them.
+
+    `of_sender` are how many of the answer's sender arrived, and how many left.
+    """
     (field,) = acks.fields
     nothing, one, two = (compared(count, count, field=field) for count in range(3))
+    of_request, left = (compared(of_sender[0], of_sender[0], field=field), of_sender[1])
     (nats,) = own_acknowledgement_nats(
         both_ways(one, two),
-        both_ways(acks, one),
+        both_ways(acks, of_request),
         both_ways(of_data or nothing, nothing),
         np.zeros((2, 1)),
-        np.array([[emitted], [1]]),
+        np.array([[emitted], [left]]),
         np.array([renumbered]),
         np.zeros((2, 1), np.bool_),
         np.zeros((2, 1)),
@@ -101,6 +110,13 @@ def test_all_that_left_arrived_and_nothing_else() -> None:
     several = SEVERAL_ACKNOWLEDGEMENTS
     assert own_nats(compared(several, several), several) >= OWN_ACKNOWLEDGEMENT_NATS
     assert own_nats(compared(10, 10, field="timestamps"), 10) >= OWN_ACKNOWLEDGEMENT_NATS
+
+
+def test_the_senders_acknowledgements_show_as_well_that_no_filter_dropped_any() -> None:
+    assert own_nats(compared(2, 2), 2, of_sender=(1, 1)) >= OWN_ACKNOWLEDGEMENT_NATS
+    assert own_nats(compared(2, 2), 2, of_sender=(1, 2)) < OWN_ACKNOWLEDGEMENT_NATS
+    assert own_nats(compared(0, 0), 0, of_sender=(9, 9)) < OWN_ACKNOWLEDGEMENT_NATS
+    assert own_nats(compared(3, 2, 2), 2, of_sender=(9, 9)) < OWN_ACKNOWLEDGEMENT_NATS
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,73 @@
+"""Acknowledgements that came back sooner than the handshake that crossed the whole path, in either direction of data.
+
+A middlebox that acknowledges data of both directions is in the half of the path before one of their senders, wherever
+it stands: acknowledgements of the larger direction alone would hide one that is nearer to its receiver.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from msgspec import Struct
+
+from detector.clocks.clock_relation import TIMESTAMP_ERROR_S
+from detector.methods.ack_timing.measured import Flows, Measured
+from detector.methods.ack_timing.strengths import NEARER_SHARE, SEVERAL_ACKS
+from detector.streams.known import are_known
+from pepscope import _core
+from pepscope.captures.packets import Int64Array
+from pepscope.results.evidence.columns import BoolArray
+from pepscope.results.verdicts import FloatArray
+
+
+class Nearer(Struct, frozen=True):
+    """Of each connection those of the direction in which most of all did so: `count` of `round_trips`, the least of
+    which is `least_ns`, where the handshake took `handshake_path_ns`."""
+
+    is_up: BoolArray
+    count: Int64Array
+    round_trips: Int64Array
+    least_ns: Int64Array
+    handshake_path_ns: Int64Array
+    found: BoolArray  # several did
+
+    @property
+    def strength(self) -> FloatArray:
+        """The share that did so, one more counted as if it had not."""
+        return np.asarray(self.count / (self.round_trips + 1))
+
+    def replaced(self, by: Nearer, places: Int64Array) -> Nearer:
+        """With others at some places."""
+        columns = {name: getattr(self, name).copy() for name in self.__struct_fields__}
+        for name, column in columns.items():
+            column[places] = getattr(by, name)
+        return Nearer(**columns)
+
+    def at(self, places: Int64Array) -> Nearer:
+        """Those of some connections."""
+        return Nearer(**{name: getattr(self, name)[places] for name in self.__struct_fields__})
+
+
+def nearer_than_handshake(measured: Measured, data_s: FloatArray) -> Nearer:
+    """Acknowledgements that took less than half of what handshake and data took to cross the path.
+
+    First packets wait where later ones do not (for an address to be resolved, a flow's rule to be set up), so data that
+    crossed sooner than the handshake (`data_s`, both ways) bound the path. They seem to cross sooner after a clock was
+    set, too: that hides acknowledgements, and makes no connection a split.
+    """
+    larger = _in_one_direction(measured.of_larger, data_s, measured.tick_s)
+    places = measured.of_smaller.places
+    smaller = _in_one_direction(measured.of_smaller, data_s[places], measured.tick_s[places])
+    beside = larger.at(places)
+    is_firmer = smaller.found & (~beside.found | (smaller.strength > beside.strength))
+    return larger.replaced(smaller.at(np.flatnonzero(is_firmer)), places[is_firmer])
+
+
+def _in_one_direction(flows: Flows, data_s: FloatArray, tick_s: FloatArray) -> Nearer:
+    path_ns, numbers = flows.handshake_path_ns, flows.numbers
+    crossed_ns = np.minimum(path_ns, (data_s + flows.hold_s) * 1e9)
+    limits_ns = NEARER_SHARE * crossed_ns - (TIMESTAMP_ERROR_S + tick_s) * 1e9
+    count = _core.round_trips_below(flows.times, np.where(are_known(path_ns), limits_ns, -math.inf))
+    found = (count >= SEVERAL_ACKS) & are_known(path_ns, numbers["least_round_trip_ns"])
+    return Nearer(flows.is_up, count, numbers["round_trip_count"], numbers["least_round_trip_ns"], path_ns, found)
