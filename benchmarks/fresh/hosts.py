@@ -18,6 +18,7 @@ from benchmarks.fresh.scenario import (
     UnavailableError,
     bulk,
     cellular,
+    chats,
     downloads,
     everywhere,
     small_buffers,
@@ -65,6 +66,13 @@ def _multipath(*, subflows: int = 1, relayed: bool = False) -> Draw:
         )  # fmt: skip
 
     return draw
+
+
+def _dialogues_in_user_space(chance: random.Random) -> Scenario:
+    """Little data of many kinds: what a virtual machine's applications say to their servers."""
+    drawn = _in_user_space(middleboxes.slirp, "slirp4netns")(chance)
+    loads = chats(chance, 12, count=2), downloads(chance, [600, 9_000, 300], spread_s=1.0), uploads(chance, [2_000])
+    return replace(drawn, jobs=lambda path: [job for load in loads for job in load(path)])
 
 
 def _require_multipath() -> None:
@@ -127,6 +135,7 @@ SPLIT: Mapping[str, Draw] = {
     "relay-fast-open": _opened_fast_through_relay,
     "relay-mptcp": _multipath(relayed=True),
     "slirp": _in_user_space(middleboxes.slirp, "slirp4netns"),
+    "slirp-dialogues": _dialogues_in_user_space,
     "slirp-upload": _in_user_space(middleboxes.slirp, "slirp4netns", upload=True),
     "pasta": _in_user_space(middleboxes.pasta, "pasta", ethernet=True),
     "pasta-upload": _in_user_space(middleboxes.pasta, "pasta", upload=True, ethernet=True),

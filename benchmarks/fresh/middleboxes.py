@@ -48,6 +48,14 @@ def clamp_segments(path: MiddlePath, segment_bytes: int) -> None:
     )  # fmt: skip
 
 
+def strip_from_answers(path: MiddlePath, *options: str) -> None:
+    """Take TCP options out of what the server sends, its SYN-ACK alone where it negotiates them (netfilter names)."""
+    namespaces.inside(
+        path.middle, "iptables", "-t", "mangle", "-A", "FORWARD", "-i", "wired", "-p", "tcp", "-j", "TCPOPTSTRIP",
+        "--strip-options", ",".join(options),
+    )  # fmt: skip
+
+
 def divert(path: MiddlePath) -> None:
     """Deliver packets of connections that a transparent socket of the middle holds to the middle itself."""
     for tables, family, any_address in (("iptables", "-4", "0.0.0.0/0"), ("ip6tables", "-6", "::/0")):
@@ -118,8 +126,10 @@ def take_over(path: MiddlePath, port: int, after_bytes: int) -> None:
     packet_box(path, "handover", port=port, after_bytes=after_bytes)
 
 
-def syn_proxy(path: MiddlePath, ports: Sequence[int]) -> None:
+def syn_proxy(path: MiddlePath, ports: Sequence[int], *offered: str) -> None:
     """Answer handshakes in the server's name, then shift sequence numbers (netfilter's SYNPROXY).
+
+    `offered` are its options for what the SYN-ACK offers beside a segment size.
 
     Raises UnavailableError where the kernel has none.
     """
@@ -134,8 +144,7 @@ def syn_proxy(path: MiddlePath, ports: Sequence[int]) -> None:
             )  # fmt: skip
             namespaces.inside(
                 path.middle, "iptables", "-A", "FORWARD", "-i", "cell", "-p", "tcp", "--dport", port, "-m", "conntrack",
-                "--ctstate", "INVALID,UNTRACKED", "-j", "SYNPROXY", "--sack-perm", "--timestamp", "--wscale", "7",
-                "--mss", "1460",
+                "--ctstate", "INVALID,UNTRACKED", "-j", "SYNPROXY", *offered, "--mss", "1460",
             )  # fmt: skip
         namespaces.inside(
             path.middle, "iptables", "-A", "FORWARD", "-p", "tcp", "-m", "conntrack", "--ctstate", "INVALID",

@@ -84,6 +84,8 @@ def _serve_http(connection: socket.socket, log: Log, names: dict[str, object]) -
                 return
             waiting += piece
         head, _, waiting = waiting.partition(b"\r\n\r\n")
+        if head.startswith(b"PROXY "):  # a load balancer says so whom it serves (PROXY protocol, version 1)
+            head = head.partition(b"\r\n")[2]
         request, *lines = head.decode("latin-1").split("\r\n")
         headers = {key.lower(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
         method, target, version = request.split(" ")

@@ -193,17 +193,26 @@ def haproxy(*, source: str) -> Start:
     """Layer 4, each connection to the server from the client's own address (`clientip`), or port, too (`client`)."""
 
     def start(path: NetworkPath) -> None:
-        configuration = path.directory / "haproxy.cfg"
-        configuration.write_text(
-            "global\n maxconn 200\ndefaults\n mode tcp\n timeout connect 10s\n timeout client 60s\n"
-            " timeout server 60s\nfrontend near\n bind :8888 transparent\n default_backend far\n"
-            f"backend far\n source 0.0.0.0 usesrc {source}\n server origin {path.server_address}:{HTTP}\n"
-        )
-        path.start(path.middle, "haproxy", "-db", "-f", str(configuration), log="haproxy.out")
-        path.wait_listening(path.middle, 8888)
+        _start_haproxy(path, f" source 0.0.0.0 usesrc {source}\n server origin {path.server_address}:{HTTP}\n")
         middleboxes.intercept(path, [HTTP], 8888)
 
     return start
+
+
+def haproxy_with_header(path: NetworkPath) -> None:
+    """Layer 4 from HAProxy's own address, the client's before the first byte (PROXY protocol, version 1)."""
+    _start_haproxy(path, f" server origin {path.server_address}:{HTTP} send-proxy\n")
+    middleboxes.redirect(path, [HTTP], 8888)
+
+
+def _start_haproxy(path: MiddlePath, backend: str) -> None:
+    configuration = path.directory / "haproxy.cfg"
+    configuration.write_text(
+        "global\n maxconn 200\ndefaults\n mode tcp\n timeout connect 10s\n timeout client 60s\n"
+        " timeout server 60s\nfrontend near\n bind :8888 transparent\n default_backend far\nbackend far\n" + backend
+    )
+    path.start(path.middle, "haproxy", "-db", "-f", str(configuration), log="haproxy.out")
+    path.wait_listening(path.middle, 8888)
 
 
 def rinetd(path: NetworkPath) -> None:

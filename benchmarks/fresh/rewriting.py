@@ -58,10 +58,21 @@ def _normalised_drawn(chance: random.Random) -> Scenario:
     return _normalised(**box)(chance)
 
 
-def _syn_proxy(chance: random.Random) -> Scenario:
+def _syn_proxy(*offered: str) -> Draw:
+    def draw(chance: random.Random) -> Scenario:
+        return replace(
+            _mixed_load(chance), needs=("iptables",), software="SYNPROXY of netfilter",
+            middle=lambda path: middleboxes.syn_proxy(path, (HTTP, CHAT), *offered),
+        )  # fmt: skip
+
+    return draw
+
+
+def _denied_stamps(chance: random.Random) -> Scenario:
+    """The server believes that timestamps were agreed on, the mobile does not, and nothing splits the connection."""
     return replace(
-        _mixed_load(chance), needs=("iptables",), software="SYNPROXY of netfilter",
-        middle=lambda path: middleboxes.syn_proxy(path, (HTTP, CHAT)),
+        _mixed_load(chance), needs=("iptables",), software="TCPOPTSTRIP of netfilter",
+        middle=lambda path: middleboxes.strip_from_answers(path, "timestamp"),
     )  # fmt: skip
 
 
@@ -90,6 +101,8 @@ REGULAR: Mapping[str, Draw] = {
     ),
     "scrub-window": _normalised(**_ALL, timestamps="keep", most_window=24_000),
     "scrub-drawn": _normalised_drawn,
-    "syn-proxy": _syn_proxy,
+    "syn-proxy": _syn_proxy("--sack-perm", "--timestamp", "--wscale", "7"),
+    "syn-proxy-bare": _syn_proxy(),
+    "denied-stamps": _denied_stamps,
     "nat64": _translated,
 }

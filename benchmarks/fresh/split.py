@@ -353,6 +353,7 @@ SPLIT: Mapping[str, Draw] = {
     "nginx-stream-local": _nginx_on_one_lan,
     "haproxy-usesrc": _packaged(proxies.haproxy(source="clientip"), "haproxy"),
     "haproxy-usesrc-port": _packaged(proxies.haproxy(source="client"), "haproxy"),
+    "haproxy-header": _packaged(proxies.haproxy_with_header, "haproxy", rewrites_heads=True),
     "rinetd": _packaged(proxies.rinetd, "rinetd"),
     "redir": _packaged(proxies.redir, "redir"),
     "sslh": _packaged(proxies.sslh, "sslh-select"),

@@ -37,6 +37,11 @@ def test_where_some_senders_abort_at_once_the_other_connections_are_regular():
     assert sum(score.found for score in scores) >= 3, [score.reason for score in scores]
 
 
+@pytest.mark.parametrize("run_id", ["spl-localack-terminal", "spl-slirp-dialogues"])
+def test_splits_of_short_messages_are_found(run_id):
+    assert all(score.found for score in scores_of(run_id)), [score.reason for score in scores_of(run_id)]
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("run_id", RUNS)
 def test_in_every_variant(run_id, variant):

@@ -16,6 +16,7 @@ from detector.clocks.early_acks import ahead_of_receiver, violations
 from detector.clocks.handshake_path import handshake_round_trips_ns, legs_ns
 from detector.clocks.relation_columns import ClockRelations, LargerFlows
 from detector.method import Context
+from detector.methods.ack_timing.strengths import KEPT_SHARE
 from detector.options import ClockMode
 from detector.pair import Pair
 from detector.streams.known import UNKNOWN, seconds
@@ -48,19 +49,34 @@ class Published(Struct, frozen=True):
 
 class Flows(Struct, frozen=True):
     """Flows of one direction of connections, at `places` among those that are measured: their times, which go up, the
-    numbers of `pepscope._core.flow_numbers`, and the handshakes' round trips over the whole path from their senders."""
+    numbers of `pepscope._core.flow_numbers`, the receivers' least delay of an acknowledgement (0 where it is not
+    known), and the handshakes' round trips over the whole path from their senders."""
 
     places: Int64Array
     times: Sequence[_core.FlowTimes]
     is_up: BoolArray
     numbers: Mapping[str, npt.NDArray[Any]]
+    hold_ns: Int64Array
     handshake_path_ns: Int64Array
+
+    @classmethod
+    def of(
+        cls,
+        sides: Sides,
+        places: Int64Array,
+        times: Sequence[_core.FlowTimes],
+        is_up: BoolArray,
+        numbers: Mapping[str, npt.NDArray[Any]],
+    ) -> Flows:
+        """Those of connections with these sides."""
+        hold_ns = np.where(_shows_holds(sides, is_up), np.maximum(numbers["least_hold_ns"], 0), 0)
+        paths_ns = _by_direction(is_up, lambda way: handshake_round_trips_ns(sides, way, hold_ns))
+        return cls(places, times, is_up, numbers, hold_ns, paths_ns)
 
     @property
     def hold_s(self) -> FloatArray:
         """The receivers' least delay of an acknowledgement."""
-        hold_ns = self.numbers["least_hold_ns"]
-        return np.where(hold_ns == UNKNOWN, 0.0, np.maximum(0.0, hold_ns.astype(np.float64))) / 1e9
+        return np.asarray(self.hold_ns / 1e9)
 
 
 class Measured(Struct, frozen=True):
@@ -79,7 +95,7 @@ class Measured(Struct, frozen=True):
     tick_s: FloatArray
     shows_pure: BoolArray  # both captures hold pure acknowledgements
     handshake_s: FloatArray  # NaN where it is not known
-    handshake_path_ns: Int64Array
+    of_larger: Flows
     of_smaller: Flows
     violating: Int64Array
     timed: Int64Array
@@ -108,7 +124,7 @@ class Measured(Struct, frozen=True):
             ticks_of_sides_s(packets_of(sides.clients), packets_of(sides.servers)),
             hold_pure_acknowledgements(sides.client) & hold_pure_acknowledgements(sides.server),
             seconds(_by_direction(is_up, lambda way: legs_ns(sides.sender(way), way)[0])),
-            _handshake_paths_ns(sides, is_up, own),
+            Flows.of(sides, np.arange(len(acknowledged)), flows.times, is_up, own),
             _smaller(sides, clocks, is_up),
             violating,
             timed,
@@ -124,9 +140,9 @@ class Measured(Struct, frozen=True):
         return self.clocks.numbers[name]
 
     @property
-    def of_larger(self) -> Flows:
-        """The larger flows."""
-        return Flows(np.arange(len(self)), self.flows.times, self.flows.is_up, self.numbers, self.handshake_path_ns)
+    def handshake_path_ns(self) -> Int64Array:
+        """The handshakes' round trips over the whole path from the senders."""
+        return self.of_larger.handshake_path_ns
 
     @property
     def spared(self) -> Int64Array:
@@ -193,12 +209,22 @@ def _smaller(sides: Sides, clocks: ClockRelations, is_up: BoolArray) -> Flows:
     against = [of_way[Direction.DOWN if up else Direction.UP][row] for row, up in enumerate(is_up.tolist())]
     places = np.flatnonzero([times is not None for times in against])
     times = [each for each in against if each is not None]
-    numbers, goes_up = _core.flow_numbers(times), ~is_up[places]
-    return Flows(places, times, goes_up, numbers, _handshake_paths_ns(sides.at(sides.rows[places]), goes_up, numbers))
+    return Flows.of(sides.at(sides.rows[places]), places, times, ~is_up[places], _core.flow_numbers(times))
 
 
-def _handshake_paths_ns(sides: Sides, is_up: BoolArray, numbers: Mapping[str, npt.NDArray[Any]]) -> Int64Array:
-    return _by_direction(is_up, lambda way: handshake_round_trips_ns(sides, way, numbers["least_hold_ns"]))
+def _shows_holds(sides: Sides, is_up: BoolArray) -> BoolArray:
+    """Where the captures at the receivers hold their pure acknowledgements: without, data show how long they waited.
+
+    A filter may have kept one in many. The sender's capture shows how many there were, a middlebox's among them.
+    """
+
+    def shown(way: Direction) -> Int64Array:
+        kept, came = (
+            side.of_flow(way.reverse, "pure_acknowledgements") for side in (sides.receiver(way), sides.sender(way))
+        )
+        return ((kept > 0) & (kept >= KEPT_SHARE * came)).astype(np.int64)
+
+    return _by_direction(is_up, shown) > 0
 
 
 def _by_direction(is_up: BoolArray, number: Callable[[Direction], Int64Array]) -> Int64Array:

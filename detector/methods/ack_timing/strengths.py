@@ -32,3 +32,7 @@ NEARER_SHARE = 0.5
 
 #: Acknowledgements that must have come from nearer than the handshake: one may be measured from the wrong copy.
 SEVERAL_ACKS = 2
+
+#: Share of the acknowledgements at the sender that the receiver's capture must hold for their delays to be known: a
+#: middlebox acknowledges at most a few times as often as the receiver, and filters keep one in many.
+KEPT_SHARE = 0.25

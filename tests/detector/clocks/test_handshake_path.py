@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from detector.clocks.clouds import larger
 from detector.clocks.handshake_path import handshake_round_trips_ns
+from detector.clocks.relating import relate
 from detector.method import Observation
 from detector.methods import ack_timing
-from detector.methods.ack_timing.strengths import NEARER_SHARE, SEVERAL_ACKS
+from detector.methods.ack_timing.strengths import LEAST_ACKS, NEARER_SHARE, SEVERAL_ACKS
 from detector.pairing.captures import pair_captures
 from detector.streams.known import UNKNOWN
 from detector.streams.sides import Sides
@@ -85,9 +87,38 @@ def test_a_wait_that_only_the_handshake_met_accuses_nobody(tmp_path):
     assert all(item.outcome is not Outcome.SPLIT for item in found)
 
 
+def test_a_filter_that_leaves_the_answer_alone_makes_no_path_long(tmp_path):
+    """The server's capture holds one acknowledgement of an upload, its answer, 8 ms behind the data."""
+    capture = read_capture(FRESH / "reg-local.server.pcap.gz")
+    pure = [frame.data[47] == 0x10 and int.from_bytes(frame.data[16:18]) == 52 for frame in capture.frames]
+    kept = [frame for frame, is_pure in zip(capture.frames, pure, strict=True) if not is_pure]
+    path = tmp_path / "server.pcap"
+    path.write_bytes(write_pcap(kept, capture.link_type))
+    mobile, server = open_capture(str(FRESH / "reg-local.mobile.pcap.gz")), open_capture(str(path))
+    found = [alone(ack_timing.METHOD, Observation(pair)) for pair in pair_captures(mobile, server)]
+    uploads = [
+        item.numbers for item in found if item.numbers["direction"] == "up" and item.numbers["acks"] > LEAST_ACKS
+    ]
+    assert uploads
+    assert all(numbers["handshake_path_s"] < 0.002 for numbers in uploads)
+    assert all(item.outcome is not Outcome.SPLIT for item in found)
+
+
 @pytest.mark.parametrize("run_id", ["spl_ha_dl_small_umts", "prx_ngx_2M_umts"])
 def test_a_proxys_handshakes_are_two(run_id):
     assert all(handshake_round_trip_ns(pair, direction) is None for pair in pairs(run_id) for direction in Direction)
+
+
+def test_a_box_is_nearer_than_half_the_path_to_one_of_two_senders():
+    """More data go up, and the box stands nearer to the server."""
+    dialogues = fresh("spl-localack-terminal")
+    clocks = [relate(pair) for pair in dialogues]
+    found = [alone(ack_timing.METHOD, Observation(pair)) for pair in dialogues]
+    assert {flow.direction for clock in clocks if (flow := larger(clock.clouds))} == {Direction.UP}
+    assert {(item.finding, item.numbers["direction"]) for item in found} == {("acks-nearer-than-handshake", "down")}
+    for item, clock in zip(found, clocks, strict=True):
+        limit_s = NEARER_SHARE * item.numbers["handshake_path_s"]
+        assert item.numbers["round_trip_min_s"] < limit_s < clock.round_trip_min_s
 
 
 def test_a_box_that_acknowledges_in_the_middle_is_nearer_than_the_handshake():
