@@ -8,18 +8,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from detector.streams.known import are_known
 from detector.streams.summaries import Summaries
 from pepscope.captures.connections import Connection
+from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Int64Array
 from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.verdicts import FloatArray
 
 #: What a nearness is worth by what it was read from.
 FROM_HANDSHAKE, FROM_ROUND_TRIPS, FROM_HOP_LIMITS, FROM_ONE_ROUND_TRIP = 3.0, 2.0, 1.0, 0.5
+
+#: What cards stamp late is less. Two gaps of one handshake that differ by less are compared with each other: the lesser
+#: difference is at least this share of the greater one where both are the path's round trip.
+_STAMPED_NS = 1_000_000
+_SAME_PATH_SHARE = 0.1
 
 #: Hop limits that hosts send with.
 INITIAL_HOP_LIMITS = (64, 128, 255)
@@ -58,6 +65,10 @@ def first_is_client_side(first: Connection, second: Connection) -> float:
     near_first, worth_first = client_nearness(first)
     near_second, worth_second = client_nearness(second)
     worth = min(worth_first, worth_second)
+    if worth == FROM_HANDSHAKE and _gaps_contradict(_gaps(first), _gaps(second)):
+        by_hop_limits = _by_hop_limits(first, second)
+        if by_hop_limits != 0.0:
+            return by_hop_limits
     if worth < FROM_HANDSHAKE:
         by_gaps, by_round_trips = _by_equal_gaps(first, second), _by_equal_round_trips(first, second)
         # One of them timed other packets than it seems: copies in another order, or what a capture lacks.
@@ -81,10 +92,38 @@ def first_are_client_sides(
     by_handshake = known[0] & known[1]
     own = (shares[0] - shares[1]) * FROM_HANDSHAKE
     timed = by_handshake.copy()
-    for row in np.flatnonzero(~by_handshake).tolist():
+    gaps = [(side.numbers("handshake_syn_ack_ns"), side.numbers("handshake_ack_ns")) for side in (first, second)]
+    for row in np.flatnonzero(~by_handshake | (_are_one(first, second) & _gaps_contradict(*gaps))).tolist():
         one, two = connections(row)
         own[row], timed[row] = first_is_client_side(one, two), is_timed(one) and is_timed(two)
     return own, timed
+
+
+def _are_one(first: Summaries, second: Summaries) -> BoolArray:
+    """Of which connections both captures hold a SYN and a SYN-ACK with the same numbers."""
+    are_one = np.ones(len(first), np.bool_)
+    for direction in DIRECTIONS:
+        one, two = (side.of_flow(direction, "initial_sequence_number") for side in (first, second))
+        are_one &= are_known(one, two) & (one == two)
+    return are_one
+
+
+def _gaps(connection: Connection) -> tuple[int, int]:
+    """From SYN to SYN-ACK, and from there to the ACK (ns): both are known where the handshake says which side it is."""
+    far, near = connection.handshake_syn_ack_ns, connection.handshake_ack_ns
+    return (0 if far is None else far), (0 if near is None else near)
+
+
+def _gaps_contradict(first: tuple[Any, Any], second: tuple[Any, Any]) -> Any:
+    """Whether two captures of one handshake disagree on the path between them, by the gap behind the SYN and by the one
+    behind the SYN-ACK: each differs by the path's round trip, unless a first packet waited.
+
+    A clock that ticks coarsely changes one gap by a tick and the other by nothing.
+    """
+    longer, shorter = first[0] - second[0], second[1] - first[1]
+    least, most = (of(abs(longer), abs(shorter)) for of in (np.minimum, np.maximum))
+    same_way = (longer > 0) == (shorter > 0)
+    return ~(same_way & ((least > _STAMPED_NS) | (least > _SAME_PATH_SHARE * most)))
 
 
 def handshake_nearness(side: Summaries) -> tuple[BoolArray, FloatArray]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from detector.vantage.capture_sides import first_is_client_side
+from detector.streams.summaries import Summaries
+from detector.vantage.capture_sides import first_are_client_sides, first_is_client_side
 from tests.detector.corpus import pairs
 
 MS = 1_000_000
@@ -78,3 +80,27 @@ def test_hop_limits_of_one_handshake_outweigh_times_that_lack_a_part():
     assert first_is_client_side(near, other) < 0
     raised = hops(pair.server_side.connection, 60, 55, (0, 120))
     assert first_is_client_side(near, raised) < 0
+
+
+def test_hop_limits_tell_where_a_coarse_clock_makes_one_gap_of_a_handshake_long():
+    """On a LAN the server's clock ticks after 10 ms: between SYN and SYN-ACK, which the server sent at once."""
+    (pair,) = pairs("reg_dl_cubic_lte")
+    near = hops(pair.client_side.connection, 64, 62, (0.1, 0.02))
+    far = hops(pair.server_side.connection, 62, 64, (10, 0))
+    vantages = [replace(pair.client_side, connection=near), replace(pair.server_side, connection=far)]
+    client, server = (Summaries([vantage]) for vantage in vantages)
+    own, are_timed = first_are_client_sides(client, server, lambda _: (near, far))
+    assert own[0] == first_is_client_side(near, far) > 0
+    assert are_timed.all()
+    assert first_is_client_side(far, near) < 0
+
+
+@pytest.mark.parametrize(
+    ("client", "server"), [((60, 0.1), (0.1, 60)), ((0.12, 0.01), (0.02, 0.1)), ((900, 1), (0, 70))]
+)
+def test_a_handshake_that_one_path_explains_outweighs_hop_limits(client, server):
+    """A box gives packets of both directions a new hop limit; in the last the SYN waited for a radio."""
+    (pair,) = pairs("reg_dl_cubic_lte")
+    near = hops(pair.client_side.connection, 64, 255, client)
+    far = hops(pair.server_side.connection, 255, 64, server)
+    assert first_is_client_side(near, far) > 0
