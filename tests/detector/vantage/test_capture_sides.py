@@ -87,7 +87,7 @@ def test_hop_limits_tell_where_a_coarse_clock_makes_one_gap_of_a_handshake_long(
     (pair,) = pairs("reg_dl_cubic_lte")
     near = hops(pair.client_side.connection, 64, 62, (0.1, 0.02))
     far = hops(pair.server_side.connection, 62, 64, (10, 0))
-    vantages = [replace(pair.client_side, connection=near), replace(pair.server_side, connection=far)]
+    vantages = [replace(side, connection=made) for side, made in zip(pair.vantages, (near, far), strict=True)]
     client, server = (Summaries([vantage]) for vantage in vantages)
     own, are_timed = first_are_client_sides(client, server, lambda _: (near, far))
     assert own[0] == first_is_client_side(near, far) > 0
