@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds, NEVER};
 use crate::processing_time::{Cooling, ProcessingTime};
-use crate::random::{Random, TimeDraws};
+use crate::random::Random;
 
 /// How long packets take through a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub struct DeviceSettings {
 #[derive(Clone, Debug)]
 pub struct Device<P> {
     settings: DeviceSettings,
-    random: TimeDraws,
+    random: Random,
     last_packet_ns: Option<Nanoseconds>,
     /// By direction.
     lines: [VecDeque<(Nanoseconds, P)>; 2],
@@ -43,7 +43,7 @@ impl<P: Datagram> Device<P> {
     pub fn new(settings: &DeviceSettings, seed: u64, name: &str) -> Self {
         Self {
             settings: *settings,
-            random: TimeDraws::new(Random::new(seed, name)),
+            random: Random::new(seed, name),
             last_packet_ns: None,
             lines: [VecDeque::new(), VecDeque::new()],
             counts: [HopCounts::default(); 2],

@@ -39,7 +39,7 @@ pub use queues::queue::{AverageQueue, MarkingSettings, Occupancy, Places, QueueL
 pub use queues::ring::Ring;
 pub use queues::schedule::Schedule;
 pub use radio_states::{RadioStates, RadioStatesSettings};
-pub use random::{Random, TimeDraws};
+pub use random::Random;
 pub use settings::SettingsError;
 pub use transmitters::opportunities::{Opportunities, MAHIMAHI_OPPORTUNITY_BYTES, MAHIMAHI_OVERHEAD_BYTES};
 pub use transmitters::rate_transmitter::{RadioFrames, ServiceRule};

@@ -2,7 +2,7 @@
 //! after a pause.
 
 use crate::hop::Nanoseconds;
-use crate::random::TimeDraws;
+use crate::random::Random;
 
 /// Measured quantiles of a time.
 pub const QUANTILES: usize = 33;
@@ -28,13 +28,13 @@ impl ProcessingTime {
 
     /// A time, with what is above the least `factor` times as long.
     #[inline]
-    pub fn draw(&self, factor: f64, random: &mut TimeDraws) -> Nanoseconds {
+    pub fn draw(&self, factor: f64, random: &mut Random) -> Nanoseconds {
         self.draw_longer(1.0, factor, random)
     }
 
     /// The same where all of it is `longer` times as long.
     #[inline]
-    pub fn draw_longer(&self, longer: f64, factor: f64, random: &mut TimeDraws) -> Nanoseconds {
+    pub fn draw_longer(&self, longer: f64, factor: f64, random: &mut Random) -> Nanoseconds {
         if let Some(quantiles_ns) = &self.quantiles_ns {
             return drawn_from(quantiles_ns, random.uniform(), longer * factor);
         }
@@ -44,7 +44,7 @@ impl ProcessingTime {
 
     /// The same for one of a run of acts, where there are measured quantiles.
     #[inline]
-    pub fn draw_in_run(&self, longer: f64, factor: f64, run: &mut RunOfActs, random: &mut TimeDraws) -> Nanoseconds {
+    pub fn draw_in_run(&self, longer: f64, factor: f64, run: &mut RunOfActs, random: &mut Random) -> Nanoseconds {
         match &self.quantiles_ns {
             Some(quantiles_ns) => drawn_from(quantiles_ns, run.next_share(random.uniform()), longer * factor),
             None => self.draw_longer(longer, factor, random),
@@ -132,11 +132,11 @@ impl Cooling {
 #[cfg(test)]
 mod tests {
     use super::{Cooling, ProcessingTime, RunOfActs};
-    use crate::random::{Random, TimeDraws};
+    use crate::random::Random;
     use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 
-    fn draws(seed: u64) -> TimeDraws {
-        TimeDraws::new(Random::new(seed, "times"))
+    fn draws(seed: u64) -> Random {
+        Random::new(seed, "times")
     }
 
     #[test]

@@ -2,8 +2,6 @@
 
 mod log_normal;
 
-pub use log_normal::TimeDraws;
-
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -31,7 +29,7 @@ impl Random {
     /// Uniform in [0, 1), on a grid of 2^-53.
     #[inline]
     pub fn uniform(&mut self) -> f64 {
-        uniform_of(self.bits())
+        (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
     /// Uniform in [`low`, `high`).
@@ -63,21 +61,9 @@ impl Random {
 
     /// Normally distributed with mean 0 and standard deviation 1 (Box and Muller; the second value is not used).
     pub fn normal(&mut self) -> f64 {
-        let (first, second) = (self.bits(), self.bits());
-        definition_of_normal(first, second)
+        let (first, second) = (self.uniform(), self.uniform());
+        libm::sqrt(-2.0 * libm::log(1.0 - first)) * libm::cos(core::f64::consts::TAU * second)
     }
-}
-
-/// The number of [`Random::uniform`] that `bits` give.
-#[inline]
-fn uniform_of(bits: u64) -> f64 {
-    (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
-}
-
-/// The number of [`Random::normal`] that two draws of bits give.
-fn definition_of_normal(first: u64, second: u64) -> f64 {
-    let radius = libm::sqrt(-2.0 * libm::log(1.0 - uniform_of(first)));
-    radius * libm::cos(core::f64::consts::TAU * uniform_of(second))
 }
 
 /// Fowler, Noll and Vo's hash, which spreads names over seeds.

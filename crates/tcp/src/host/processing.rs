@@ -2,7 +2,7 @@
 
 mod passing;
 
-use pepscope_path::{Cooling, Nanoseconds, ProcessingTime, Random, RunOfActs, TimeDraws, MICROSECOND, NEVER};
+use pepscope_path::{Cooling, Nanoseconds, ProcessingTime, Random, RunOfActs, MICROSECOND, NEVER};
 
 use super::Role;
 use crate::flow_table::FlowTable;
@@ -102,7 +102,7 @@ pub(crate) enum News {
 #[derive(Debug)]
 pub(crate) struct Processing {
     settings: ProcessingSettings,
-    random: TimeDraws,
+    random: Random,
     machine_factor: f64,
     arrivals: RunOfActs,
     departures: RunOfActs,
@@ -127,7 +127,7 @@ impl Processing {
             last_arrival_ns: None,
             with_data: FlowTable::default(),
             settings,
-            random: TimeDraws::new(random),
+            random,
             arriving: PassingPackets::new(),
             leaving: PassingPackets::new(),
             free_to_receive_ns: 0,
