@@ -14,6 +14,7 @@ use crate::element::PathElement;
 use answers::Answers;
 use arrivals::{earliest, first_arrivals};
 use ends::End;
+use turns::may_take_turns;
 
 /// How far the fast path may go.
 #[derive(Clone, Copy)]
@@ -43,6 +44,8 @@ pub(crate) struct Progress {
     pub(crate) events: u64,
     /// Parts that have something to hand on now, as bits.
     pub(crate) waiting: u64,
+    /// When the last host finished, if one did.
+    pub(crate) finished_ns: Nanoseconds,
 }
 
 impl Chain {
@@ -116,54 +119,83 @@ impl Hosts<'_> {
     }
 
     fn run<L: Passage<Packet>, const LINKS: usize>(
-        self,
+        mut self,
         mut down: Lines<L, LINKS>,
         mut up: Lines<L, LINKS>,
     ) -> Option<Progress> {
-        let (server_takes_time, mobile_takes_time) = (self.server.takes_time(), self.mobile.takes_time());
-        let takes_time = server_takes_time || mobile_takes_time;
-        let Self { server, mobile, wake_ups, observers, bounds } = self;
-        let [at_server, at_mobile] = End::both(observers, &down, &up);
+        let ends = End::both(self.observers, &down, &up);
+        self.server.refresh_timeouts();
+        self.mobile.refresh_timeouts();
+        let progress = if may_take_turns(&ends, LINKS, &self.bounds) {
+            self.take_turns(&ends, &mut down, &mut up)
+        } else {
+            self.go_in_order(&ends, &mut down, &mut up)
+        };
+        if progress.events == 0 {
+            return None;
+        }
+        let Self { server, mobile, wake_ups, .. } = self;
         server.refresh_timeouts();
         mobile.refresh_timeouts();
-        let mut progress = Progress { now: bounds.after, events: 0, waiting: 0 };
-        progress.pass_on_early(at_server.passes_until(bounds.after, &bounds), &mut down);
-        progress.pass_on_early(at_mobile.passes_until(bounds.after, &bounds), &mut up);
+        for link in 0..LINKS {
+            wake_ups[link + 1] = down[link].first_arrival().min(up[LINKS - 1 - link].first_arrival());
+        }
+        (wake_ups[0], wake_ups[LINKS + 1]) = (server.poll_timeout(), mobile.poll_timeout());
+        Some(progress)
+    }
+
+    /// Goes from one event to the next one, whichever host's it is.
+    fn go_in_order<L: Passage<Packet>, const LINKS: usize>(
+        &mut self,
+        [at_server, at_mobile]: &[End; 2],
+        down: &mut Lines<L, LINKS>,
+        up: &mut Lines<L, LINKS>,
+    ) -> Progress {
+        let (server_takes_time, mobile_takes_time) = (self.server.takes_time(), self.mobile.takes_time());
+        let takes_time = server_takes_time || mobile_takes_time;
+        let Self { server, mobile, observers, bounds, .. } = self;
+        let mut progress = Progress { now: bounds.after, events: 0, waiting: 0, finished_ns: 0 };
+        progress.pass_on_early(at_server.passes_until(bounds.after, bounds), down);
+        progress.pass_on_early(at_mobile.passes_until(bounds.after, bounds), up);
         while progress.events < bounds.events && progress.waiting == 0 {
             let before = bounds.before.min(server.earliest_timeout()).min(mobile.earliest_timeout());
             let next = if LINKS > 2 || at_server.is_observed_behind {
-                progress.next_arrival_observed(before, &mut down, &mut up, observers)
+                progress.next_arrival_observed(before, down, up, observers)
             } else {
-                progress.next_arrival(before, &mut down, &mut up)
+                progress.next_arrival(before, down, up)
             };
             match next {
                 Some((now, Direction::Down)) if mobile_takes_time => {
-                    let lines = (&mut down[LINKS - 1], &mut up);
-                    progress.arrive_at_machine(now, &at_mobile, lines, mobile, observers, &bounds);
+                    let lines = (&mut down[LINKS - 1], &mut *up);
+                    let until = now.saturating_add(at_mobile.least_delay_ns);
+                    progress.arrive_at_machine(now, at_mobile, lines, until, mobile, observers, bounds);
                 }
                 Some((now, Direction::Up)) if server_takes_time => {
-                    let lines = (&mut up[LINKS - 1], &mut down);
-                    progress.arrive_at_machine(now, &at_server, lines, server, observers, &bounds);
+                    let lines = (&mut up[LINKS - 1], &mut *down);
+                    let until = now.saturating_add(at_server.least_delay_ns);
+                    progress.arrive_at_machine(now, at_server, lines, until, server, observers, bounds);
                 }
                 Some((now, Direction::Down)) => {
-                    let lines = (&mut down[LINKS - 1], &mut up);
-                    progress.arrive(now, &at_mobile, lines, mobile, observers, &bounds);
+                    let lines = (&mut down[LINKS - 1], &mut *up);
+                    progress.arrive(now, at_mobile, lines, mobile, observers, bounds);
                 }
                 Some((now, Direction::Up)) => {
-                    let lines = (&mut up[LINKS - 1], &mut down);
-                    progress.arrive(now, &at_server, lines, server, observers, &bounds);
+                    let lines = (&mut up[LINKS - 1], &mut *down);
+                    progress.arrive(now, at_server, lines, server, observers, bounds);
                 }
                 None if takes_time => {
                     let due = [server.earliest_timeout(), mobile.earliest_timeout()];
-                    if before == bounds.before || !progress.is_alone(before, &due, &down, &up) {
+                    if before == bounds.before || !progress.is_alone(before, &due, down, up) {
                         break;
                     }
                     if due[0] < due[1] {
-                        let lines = (&up[LINKS - 1], &mut down);
-                        progress.wake(before, &at_server, lines, server, observers, &bounds);
+                        let lines = (&mut up[LINKS - 1], &mut *down);
+                        let until = before.saturating_add(at_server.least_delay_ns);
+                        progress.wake(before, at_server, lines, until, server, observers, bounds);
                     } else {
-                        let lines = (&down[LINKS - 1], &mut up);
-                        progress.wake(before, &at_mobile, lines, mobile, observers, &bounds);
+                        let lines = (&mut down[LINKS - 1], &mut *up);
+                        let until = before.saturating_add(at_mobile.least_delay_ns);
+                        progress.wake(before, at_mobile, lines, until, mobile, observers, bounds);
                     }
                 }
                 None => {
@@ -179,16 +211,8 @@ impl Hosts<'_> {
                 break;
             }
         }
-        if progress.events == 0 {
-            return None;
-        }
-        server.refresh_timeouts();
-        mobile.refresh_timeouts();
-        for link in 0..LINKS {
-            wake_ups[link + 1] = down[link].first_arrival().min(up[LINKS - 1 - link].first_arrival());
-        }
-        (wake_ups[0], wake_ups[LINKS + 1]) = (server.poll_timeout(), mobile.poll_timeout());
-        Some(progress)
+        progress.finished_ns = progress.now;
+        progress
     }
 }
 
@@ -205,13 +229,16 @@ impl Progress {
         now > self.now && due[0] != due[1] && earliest(&first_arrivals(down)).min(earliest(&first_arrivals(up))) > now
     }
 
-    /// Lets `host` do what is due, and hands what leaves it to the lines `back`; the line `there` leads to it.
+    /// Lets `host` do what is due, and hands what leaves it to the lines `back`. What is not under way on the line `there`
+    /// does not arrive before `until`.
     #[inline(never)]
+    #[allow(clippy::too_many_arguments)]
     fn wake<L: Passage<Packet>, const LINKS: usize>(
         &mut self,
         now: Nanoseconds,
         end: &End,
-        (there, back): (&L, &mut Lines<L, LINKS>),
+        (there, back): (&mut L, &mut Lines<L, LINKS>),
+        until: Nanoseconds,
         host: &mut Host,
         observers: &mut Observers,
         bounds: &Bounds,
@@ -220,11 +247,11 @@ impl Progress {
             return;
         }
         self.now = now;
-        let next_ns = there.first_arrival().min(now.saturating_add(end.least_delay_ns));
+        let next_ns = there.first_arrival().min(until);
         let mut answers = Answers { events: 0, end, now, next_ns, bounds, observers, lines: back };
         host.wake(now, &mut answers);
         self.events = self.events.wrapping_add(1).wrapping_add(answers.events);
-        if back[0].first_arrival() <= now {
+        if !end.has_delay && back[0].first_arrival() <= now {
             self.waiting = end.link;
         }
     }
@@ -251,26 +278,28 @@ impl Progress {
         host.answer(now, packet, &mut answers);
         self.events = self.events.wrapping_add(2).wrapping_add(answers.events);
         there.drop_first(following);
-        if back[0].first_arrival() <= now {
+        if !end.has_delay && back[0].first_arrival() <= now {
             self.waiting = end.link;
         }
     }
 
     /// [`Progress::arrive`] at a machine that takes time, which serves the packet later, but at once where nothing comes
-    /// before.
+    /// before. What is not under way on the line `there` does not arrive before `until`.
     #[inline(never)]
+    #[allow(clippy::too_many_arguments)]
     fn arrive_at_machine<L: Passage<Packet>, const LINKS: usize>(
         &mut self,
         now: Nanoseconds,
         end: &End,
         (there, back): (&mut L, &mut Lines<L, LINKS>),
+        until: Nanoseconds,
         host: &mut Host,
         observers: &mut Observers,
         bounds: &Bounds,
     ) {
         let Some((packet, following)) = there.first() else { return };
         self.now = now;
-        let next_ns = following.arrival.min(now.saturating_add(end.least_delay_ns));
+        let next_ns = following.arrival.min(until);
         if following.arrival == now {
             self.arrive_together(now, end, (there, back), host, observers, bounds);
             return;
@@ -305,7 +334,7 @@ impl Progress {
         let mut answers = Answers { events: 0, end, now, next_ns: now, bounds, observers, lines: back };
         host.transmit_together(now, &mut answers);
         self.events += answers.events;
-        if back[0].first_arrival() <= now {
+        if !end.has_delay && back[0].first_arrival() <= now {
             self.waiting = end.link;
         }
     }
@@ -316,3 +345,4 @@ mod arrivals;
 mod ends;
 #[cfg(test)]
 mod tests;
+mod turns;

@@ -89,6 +89,8 @@ pub struct Simulation {
     now: Nanoseconds,
     events: u64,
     stop_at: Nanoseconds,
+    /// When a host finished last on the fast path, where one may be ahead of the other.
+    finished_ns: Nanoseconds,
     next_sample: Nanoseconds,
     series: Series,
     finished_taps: Vec<(String, PathBuf, TapCounts)>,
@@ -120,6 +122,7 @@ impl Simulation {
             now: 0,
             events: 0,
             stop_at: settings.duration_ns,
+            finished_ns: 0,
             next_sample: if settings.series_interval_ns.is_some() { 0 } else { NEVER },
             series: Series::default(),
             finished_taps: Vec::new(),
@@ -202,6 +205,7 @@ impl Simulation {
             }
         };
         self.series.finish();
+        self.observers.delays.order_arrivals();
         self.finish_taps()?;
         Ok(ending)
     }
@@ -218,7 +222,8 @@ impl Simulation {
         let progress = self.chain.run_fast_path(&mut self.wake_ups, &mut self.observers, bounds)?;
         self.now = progress.now;
         self.events += progress.events;
-        self.look_for_the_end();
+        self.finished_ns = self.finished_ns.max(progress.finished_ns);
+        self.look_for_the_end(self.finished_ns);
         (progress.waiting != 0).then_some(progress.waiting)
     }
 
@@ -235,20 +240,20 @@ impl Simulation {
                 return Err(RunError::Stalled { now: self.now });
             }
             if index == 0 || index + 1 == self.chain.parts() {
-                self.look_for_the_end();
+                self.look_for_the_end(self.now.max(self.finished_ns));
             }
         }
         Ok(())
     }
 
     #[inline]
-    fn look_for_the_end(&mut self) {
+    fn look_for_the_end(&mut self, finished_ns: Nanoseconds) {
         let Some(after_ns) = self.settings.stop_after_finish_ns else { return };
         if self.stop_at == self.settings.duration_ns
             && self.chain.server.is_finished()
             && self.chain.mobile.is_finished()
         {
-            self.stop_at = self.stop_at.min(self.now.saturating_add(after_ns));
+            self.stop_at = self.stop_at.min(finished_ns.saturating_add(after_ns));
         }
     }
 

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use crate::hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds, NEVER};
-use crate::processing_time::{Cooling, ProcessingTime};
+use crate::processing_time::{Cooling, DrawnTime, Interruptions, ProcessingTime};
 use crate::random::Random;
 
 /// How long packets take through a device.
@@ -30,6 +30,11 @@ pub struct DeviceSettings {
 #[derive(Clone, Debug)]
 pub struct Device<P> {
     settings: DeviceSettings,
+    /// By direction.
+    times: [Option<DrawnTime>; 2],
+    apart: DrawnTime,
+    interruptions: Interruptions,
+    interruption: DrawnTime,
     random: Random,
     last_packet_ns: Option<Nanoseconds>,
     /// By direction.
@@ -41,9 +46,14 @@ impl<P: Datagram> Device<P> {
     /// The device called `name` in the run with `seed`.
     #[must_use]
     pub fn new(settings: &DeviceSettings, seed: u64, name: &str) -> Self {
+        let mut random = Random::new(seed, name);
         Self {
             settings: *settings,
-            random: Random::new(seed, name),
+            times: [settings.down, settings.up].map(|time| time.map(DrawnTime::from)),
+            apart: settings.apart.into(),
+            interruptions: Interruptions::new(settings.interrupted_share, &mut random),
+            interruption: settings.interruption.into(),
+            random,
             last_packet_ns: None,
             lines: [VecDeque::new(), VecDeque::new()],
             counts: [HopCounts::default(); 2],
@@ -54,13 +64,10 @@ impl<P: Datagram> Device<P> {
 impl<P: Datagram> Hop<P> for Device<P> {
     fn handle_packet(&mut self, now: Nanoseconds, direction: Direction, packet: P) {
         let pause_ns = self.last_packet_ns.replace(now).map(|last_ns| now - last_ns);
-        let time = match direction {
-            Direction::Down => self.settings.down,
-            Direction::Up => self.settings.up,
-        };
-        let time_ns = time.map_or(0, |time| {
-            if self.random.chance(self.settings.interrupted_share) {
-                return self.settings.interruption.draw(1.0, &mut self.random);
+        let time = &self.times[direction.index()];
+        let time_ns = time.as_ref().map_or(0, |time| {
+            if self.interruptions.interrupt(&mut self.random) {
+                return self.interruption.draw(1.0, &mut self.random);
             }
             let factor = 1.0 + (self.settings.cold - 1.0) * self.settings.cooling.share(pause_ns);
             time.draw_longer(factor, 1.0, &mut self.random)
@@ -72,7 +79,7 @@ impl<P: Datagram> Hop<P> for Device<P> {
         let leaves_ns = match line.back() {
             Some((last_ns, _)) if time.is_none() => leaves_ns.max(*last_ns),
             Some((last_ns, _)) if leaves_ns <= *last_ns => {
-                last_ns.saturating_add(self.settings.apart.draw(1.0, &mut self.random))
+                last_ns.saturating_add(self.apart.draw(1.0, &mut self.random))
             }
             _ => leaves_ns,
         };

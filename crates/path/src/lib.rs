@@ -28,7 +28,7 @@ pub use lines::loss::{GilbertElliott, Loss, LossSettings};
 pub use lines::variable_rate::{ReportSettings, Service, VariableRate, VariableRateSettings, VaryingLineSettings};
 pub use lines::wired::{LineSettings, Wired, WiredSettings};
 pub use passage::{AnyPassage, Passage};
-pub use processing_time::{Cooling, ProcessingTime, RunOfActs, QUANTILES};
+pub use processing_time::{Cooling, DrawnTime, Interruptions, ProcessingTime, RunOfActs, QUANTILES};
 pub use queues::managed::{
     Arrivals, CoDelSettings, CrossSettings, Discipline, DropTailLine, FairSettings, Managed, ManagedLineSettings,
     ManagedQueueSettings, ManagedSettings, PieSettings, RedSettings,
@@ -39,7 +39,7 @@ pub use queues::queue::{AverageQueue, MarkingSettings, Occupancy, Places, QueueL
 pub use queues::ring::Ring;
 pub use queues::schedule::Schedule;
 pub use radio_states::{RadioStates, RadioStatesSettings};
-pub use random::Random;
+pub use random::{LogNormal, Random};
 pub use settings::SettingsError;
 pub use transmitters::opportunities::{Opportunities, MAHIMAHI_OPPORTUNITY_BYTES, MAHIMAHI_OVERHEAD_BYTES};
 pub use transmitters::rate_transmitter::{RadioFrames, ServiceRule};

@@ -2,7 +2,7 @@
 //! after a pause.
 
 use crate::hop::Nanoseconds;
-use crate::random::Random;
+use crate::random::{LogNormal, Random};
 
 /// Measured quantiles of a time.
 pub const QUANTILES: usize = 33;
@@ -25,7 +25,26 @@ impl ProcessingTime {
     pub const fn log_normal(least_ns: f64, median_ns: f64, spread: f64) -> Self {
         Self { least_ns, median_ns, spread, quantiles_ns: None }
     }
+}
 
+/// A time that is drawn again and again.
+#[derive(Clone, Debug)]
+pub struct DrawnTime {
+    least_ns: f64,
+    /// What the median is above the least, and what that is multiplied by.
+    above_ns: f64,
+    multiple: LogNormal,
+    quantiles_ns: Option<[f64; QUANTILES]>,
+}
+
+impl From<ProcessingTime> for DrawnTime {
+    fn from(time: ProcessingTime) -> Self {
+        let ProcessingTime { least_ns, median_ns, spread, quantiles_ns } = time;
+        Self { least_ns, above_ns: median_ns - least_ns, multiple: LogNormal::new(spread), quantiles_ns }
+    }
+}
+
+impl DrawnTime {
     /// A time, with what is above the least `factor` times as long.
     #[inline]
     pub fn draw(&self, factor: f64, random: &mut Random) -> Nanoseconds {
@@ -38,8 +57,8 @@ impl ProcessingTime {
         if let Some(quantiles_ns) = &self.quantiles_ns {
             return drawn_from(quantiles_ns, random.uniform(), longer * factor);
         }
-        let (least_ns, median_ns) = (longer * self.least_ns, longer * self.median_ns);
-        random.whole_log_normal(least_ns, factor * (median_ns - least_ns), self.spread)
+        // Times are far from where signed numbers end, and conversion to unsigned ones takes twice as long.
+        (longer * (self.least_ns + factor * self.above_ns * self.multiple.draw(random))) as i64 as Nanoseconds
     }
 
     /// The same for one of a run of acts, where there are measured quantiles.
@@ -82,6 +101,40 @@ impl RunOfActs {
     }
 }
 
+/// Which acts find the processor taken by something else: each with the same chance, whichever were before.
+#[derive(Clone, Debug)]
+pub struct Interruptions {
+    share: f64,
+    /// Acts before the next one that is interrupted.
+    acts_left: u64,
+}
+
+impl Interruptions {
+    /// Of this share of acts.
+    #[must_use]
+    pub fn new(share: f64, random: &mut Random) -> Self {
+        Self { share, acts_left: acts_between(share, random) }
+    }
+
+    /// Whether the next act is interrupted.
+    #[inline]
+    pub fn interrupt(&mut self, random: &mut Random) -> bool {
+        let interrupts = self.acts_left == 0;
+        self.acts_left = if interrupts { acts_between(self.share, random) } else { self.acts_left - 1 };
+        interrupts
+    }
+}
+
+/// Acts until one that is interrupted, which are geometrically distributed.
+#[inline(never)]
+fn acts_between(share: f64, random: &mut Random) -> u64 {
+    if share <= 0.0 {
+        u64::MAX
+    } else {
+        (libm::log1p(-random.uniform()) / libm::log1p(-share.min(1.0))) as u64
+    }
+}
+
 fn folded(share: f64) -> f64 {
     let positive = share.abs();
     if positive > 1.0 {
@@ -93,6 +146,7 @@ fn folded(share: f64) -> f64 {
 
 /// All of a measured time is as much longer as the machine is slower: which part of it could not be shorter is not
 /// measured.
+#[inline(never)]
 fn drawn_from(quantiles_ns: &[f64; QUANTILES], share: f64, factor: f64) -> Nanoseconds {
     (factor * between(quantiles_ns, share)) as Nanoseconds
 }
@@ -131,7 +185,7 @@ impl Cooling {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cooling, ProcessingTime, RunOfActs};
+    use super::{Cooling, DrawnTime, Interruptions, ProcessingTime, RunOfActs, QUANTILES};
     use crate::random::Random;
     use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 
@@ -139,9 +193,13 @@ mod tests {
         Random::new(seed, "times")
     }
 
+    fn measured(quantiles_ns: [f64; QUANTILES]) -> DrawnTime {
+        ProcessingTime { quantiles_ns: Some(quantiles_ns), ..ProcessingTime::log_normal(0.0, 0.0, 0.0) }.into()
+    }
+
     #[test]
     fn half_of_the_times_lie_below_the_median() {
-        let (time, mut random) = (ProcessingTime::log_normal(3e3, 7e3, 0.8), draws(1));
+        let (time, mut random) = (DrawnTime::from(ProcessingTime::log_normal(3e3, 7e3, 0.8)), draws(1));
         let drawn: Vec<_> = (0..10_000).map(|_| time.draw(1.0, &mut random)).collect();
         assert!(drawn.iter().all(|ns| *ns >= 3000));
         // Standard deviation of a count of halves: 50; four of them are allowed.
@@ -150,10 +208,10 @@ mod tests {
 
     #[test]
     fn measured_times_are_drawn_between_their_quantiles() {
-        let mut quantiles_ns = [1e4; super::QUANTILES];
+        let mut quantiles_ns = [1e4; QUANTILES];
         quantiles_ns[16..].fill(1e6); // half of the times are short, and few in between
         quantiles_ns[0] = 5e3;
-        let time = ProcessingTime { quantiles_ns: Some(quantiles_ns), ..ProcessingTime::log_normal(0.0, 0.0, 0.0) };
+        let time = measured(quantiles_ns);
         let mut random = draws(1);
         let drawn: Vec<_> = (0..3200).map(|_| time.draw(1.0, &mut random)).collect();
         assert!(drawn.iter().all(|ns| (5_000..=1_000_000).contains(ns)));
@@ -165,20 +223,30 @@ mod tests {
 
     #[test]
     fn a_slower_machine_takes_longer_for_all_of_a_measured_time() {
-        let time = ProcessingTime {
-            quantiles_ns: Some(std::array::from_fn(|number| 1e6 + 1e4 * number as f64)),
-            ..ProcessingTime::log_normal(0.0, 0.0, 0.0)
-        };
+        let time = measured(std::array::from_fn(|number| 1e6 + 1e4 * number as f64));
         let (usual, slower) = (time.draw(1.0, &mut draws(3)), time.draw(2.0, &mut draws(3)));
         assert!(slower.abs_diff(2 * usual) <= 1, "{usual} {slower}");
     }
 
     #[test]
-    fn acts_of_a_run_are_alike_and_as_distributed_as_others() {
-        let time = ProcessingTime {
-            quantiles_ns: Some(std::array::from_fn(|number| 1e6 + 1e5 * number as f64)),
-            ..ProcessingTime::log_normal(0.0, 0.0, 0.0)
+    fn acts_are_interrupted_each_with_the_same_chance() {
+        let interrupted = |share| {
+            let mut random = draws(5);
+            let mut interruptions = Interruptions::new(share, &mut random);
+            (0..100_000).map(|_| interruptions.interrupt(&mut random)).collect::<Vec<_>>()
         };
+        let count = |acts: &[bool]| acts.iter().filter(|act| **act).count();
+        assert_eq!((count(&interrupted(0.0)), count(&interrupted(1.0))), (0, 100_000));
+        let acts = interrupted(0.1);
+        // Standard deviations: 95, and 29 of neighbours that both are; four of each are allowed.
+        assert!(count(&acts).abs_diff(10_000) < 380, "{}", count(&acts));
+        let pairs = acts.windows(2).filter(|pair| pair[0] && pair[1]).count();
+        assert!(pairs.abs_diff(1_000) < 140, "{pairs}");
+    }
+
+    #[test]
+    fn acts_of_a_run_are_alike_and_as_distributed_as_others() {
+        let time = measured(std::array::from_fn(|number| 1e6 + 1e5 * number as f64));
         let drawn = |persistence| {
             let (mut run, mut random) = (RunOfActs::new(persistence), draws(4));
             (0..20_000).map(|_| time.draw_in_run(1.0, 1.0, &mut run, &mut random) as f64).collect::<Vec<_>>()

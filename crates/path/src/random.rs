@@ -2,6 +2,8 @@
 
 mod log_normal;
 
+pub use log_normal::LogNormal;
+
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 

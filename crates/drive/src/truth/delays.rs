@@ -127,6 +127,14 @@ impl Delays {
         Self { legs, places: Vec::new(), summaries: Vec::new(), arrivals: every_arrival.then(Vec::new) }
     }
 
+    /// Brings every arrival in order of time, of one time those downstream first: hosts that take turns note theirs one
+    /// after the other.
+    pub(crate) fn order_arrivals(&mut self) {
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.sort_by_key(|arrival| (arrival.arrived_ns, arrival.direction.index()));
+        }
+    }
+
     #[inline(always)]
     fn index(&self, leg: usize, flow: u32, direction: Direction) -> usize {
         self.legs.wrapping_mul(flow as usize).wrapping_add(leg) << 1 | direction.index()

@@ -2,7 +2,9 @@
 
 mod passing;
 
-use pepscope_path::{Cooling, Nanoseconds, ProcessingTime, Random, RunOfActs, MICROSECOND, NEVER};
+use pepscope_path::{
+    Cooling, DrawnTime, Interruptions, Nanoseconds, ProcessingTime, Random, RunOfActs, MICROSECOND, NEVER,
+};
 
 use super::Role;
 use crate::flow_table::FlowTable;
@@ -14,18 +16,18 @@ use passing::PassingPackets;
 /// How long a machine takes. The defaults were measured between kernels in network namespaces, with programs in Python
 /// (docs/models/hosts.md).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ProcessingSettings {
+pub struct ProcessingSettings<Time = ProcessingTime> {
     /// From the arrival of a packet until the kernel has answered it, where packets come in close succession; and of a
     /// SYN.
-    pub receiving: ProcessingTime,
+    pub receiving: Time,
     /// The same of data; `None` for as long as other packets.
-    pub receiving_data: Option<ProcessingTime>,
+    pub receiving_data: Option<Time>,
     /// The same of data behind a gap, for which the kernel wakes no program; `None` for as long as other data.
-    pub receiving_out_of_order: Option<ProcessingTime>,
-    pub opening: ProcessingTime,
+    pub receiving_out_of_order: Option<Time>,
+    pub opening: Time,
     /// The same of a SYN or SYN-ACK that is the first packet of all, for which the kernel has no route at hand; `None` for
     /// as long as after a long pause.
-    pub first_opening: Option<ProcessingTime>,
+    pub first_opening: Option<Time>,
     /// How a time without packets counts, and the factors for both where it counts fully, on a machine of usual speed.
     pub cooling: Cooling,
     pub cold_receiving: f64,
@@ -34,22 +36,22 @@ pub struct ProcessingSettings {
     pub first_data: f64,
     /// The share of packets before which something else has the processor, and for how long.
     pub interrupted_share: f64,
-    pub interruption: ProcessingTime,
+    pub interruption: Time,
     /// How much the times of neighbouring packets are alike, from 0 to 1 (see [`RunOfActs`]).
     pub persistence: f64,
     /// From one packet that leaves to the next one, and to the next one of the same burst. The second one of a burst may
     /// take longer than later ones, which find code and memory warm; `None` for as long.
-    pub sending: ProcessingTime,
-    pub sending_second: Option<ProcessingTime>,
-    pub sending_in_burst: ProcessingTime,
+    pub sending: Time,
+    pub sending_second: Option<Time>,
+    pub sending_in_burst: Time,
     /// Until a program that only reads has read or closes, one that works on what it got acts, and one first acts on a
     /// connection: one that connected, one that accepted.
-    pub reading: ProcessingTime,
-    pub waking: ProcessingTime,
-    pub connected: ProcessingTime,
-    pub accepted: ProcessingTime,
+    pub reading: Time,
+    pub waking: Time,
+    pub connected: Time,
+    pub accepted: Time,
     /// Until a program has seen the end of what it gets and closes; `None` for as long as it takes to read or act.
-    pub closing: Option<ProcessingTime>,
+    pub closing: Option<Time>,
     /// Standard deviation of the logarithm of a factor that all of a machine's times have in a run.
     pub machine_spread: f64,
 }
@@ -85,6 +87,35 @@ impl Default for ProcessingSettings {
     }
 }
 
+impl ProcessingSettings {
+    /// With tables for what is drawn.
+    fn drawn(self) -> ProcessingSettings<DrawnTime> {
+        ProcessingSettings {
+            receiving: self.receiving.into(),
+            receiving_data: self.receiving_data.map(DrawnTime::from),
+            receiving_out_of_order: self.receiving_out_of_order.map(DrawnTime::from),
+            opening: self.opening.into(),
+            first_opening: self.first_opening.map(DrawnTime::from),
+            cooling: self.cooling,
+            cold_receiving: self.cold_receiving,
+            cold_opening: self.cold_opening,
+            first_data: self.first_data,
+            interrupted_share: self.interrupted_share,
+            interruption: self.interruption.into(),
+            persistence: self.persistence,
+            sending: self.sending.into(),
+            sending_second: self.sending_second.map(DrawnTime::from),
+            sending_in_burst: self.sending_in_burst.into(),
+            reading: self.reading.into(),
+            waking: self.waking.into(),
+            connected: self.connected.into(),
+            accepted: self.accepted.into(),
+            closing: self.closing.map(DrawnTime::from),
+            machine_spread: self.machine_spread,
+        }
+    }
+}
+
 /// What a program wakes up for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News {
@@ -101,9 +132,10 @@ pub(crate) enum News {
 /// Packets between the network and the kernel of a machine that takes time.
 #[derive(Debug)]
 pub(crate) struct Processing {
-    settings: ProcessingSettings,
+    settings: ProcessingSettings<DrawnTime>,
     random: Random,
     machine_factor: f64,
+    interruptions: Interruptions,
     arrivals: RunOfActs,
     departures: RunOfActs,
     last_arrival_ns: Option<Nanoseconds>,
@@ -122,11 +154,12 @@ impl Processing {
     pub fn new(settings: ProcessingSettings, mut random: Random) -> Self {
         Self {
             machine_factor: libm::exp(settings.machine_spread * random.normal()),
+            interruptions: Interruptions::new(settings.interrupted_share, &mut random),
             arrivals: RunOfActs::new(settings.persistence),
             departures: RunOfActs::new(settings.persistence),
             last_arrival_ns: None,
             with_data: FlowTable::default(),
-            settings,
+            settings: settings.drawn(),
             random,
             arriving: PassingPackets::new(),
             leaving: PassingPackets::new(),
@@ -168,7 +201,7 @@ impl Processing {
                 Some(time) => time.draw(factor, random),
                 None => settings.opening.draw_longer(cold(settings.cold_opening), 1.0, random),
             }
-        } else if random.chance(settings.interrupted_share) {
+        } else if self.interruptions.interrupt(random) {
             settings.interruption.draw(factor, random)
         } else {
             let of_data = || settings.receiving_data.as_ref().filter(|_| has_data).unwrap_or(&settings.receiving);
