@@ -2,9 +2,10 @@
 //!
 //! While single packets arrive one after the other and nothing else is due, the driver takes each from line to line and
 //! from the last line to the host itself, without polling every part for its next event. It stops before anything
-//! else: two arrivals at one time, a timer, a sample, the end of the run. What happens, and in which order, is what the
-//! general loop of [`crate::simulation`] would do; `tests/fast_path.rs` compares both for every congestion control over
-//! every kind of link, and the tests of this module over random chains.
+//! else: two arrivals at one time, a timer, a sample, the end of the run. What happens, and at each host in which order,
+//! is what the general loop of [`crate::simulation`] would do; over one link, hosts take turns. `tests/fast_path.rs`
+//! compares both loops for every congestion control over every kind of link, and the tests of this module over random
+//! chains.
 
 use pepscope_path::{Direction, Hop, Nanoseconds, Passage};
 use pepscope_tcp::{Host, Packet};
@@ -44,7 +45,7 @@ pub(crate) struct Progress {
     pub(crate) events: u64,
     /// Parts that have something to hand on now, as bits.
     pub(crate) waiting: u64,
-    /// When the last host finished, if one did.
+    /// When the last host finished, if one did meanwhile.
     pub(crate) finished_ns: Nanoseconds,
 }
 
@@ -208,10 +209,10 @@ impl Hosts<'_> {
                 }
             }
             if bounds.stop_after_finish_ns.is_some() && server.is_finished() && mobile.is_finished() {
+                progress.finished_ns = progress.now;
                 break;
             }
         }
-        progress.finished_ns = progress.now;
         progress
     }
 }

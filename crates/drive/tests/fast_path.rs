@@ -178,3 +178,31 @@ fn branches_behind_a_shared_queue_are_the_same_without_the_fast_path() {
         assert_same(&described, &format!("branches of {host}"));
     }
 }
+
+#[test]
+fn applications_over_one_link_are_the_same_without_the_fast_path() {
+    let objects = json!([{ "name": "style", "bytes": 30_000 }, { "name": "image", "bytes": 9_000, "count": 9 }]);
+    let traffic = json!([
+        { "kind": "web", "pages": 2, "think_time_mean_s": 0.5, "objects": objects },
+        { "kind": "web", "http_version": "2", "objects": objects },
+        { "kind": "video", "segments": 3, "segment_s": 1 },
+        { "kind": "quic", "requests": 3, "think_time_mean_s": 0.2 },
+        { "kind": "chat" },
+        { "kind": "ping" },
+    ]);
+    let queue = json!({ "kind": "drop-tail", "packets": 30 });
+    let line = json!({ "rate_bit_s": 8_000_000, "delay_s": 0.02, "queue": queue });
+    for (variant, (server, mobile)) in
+        [("ideal", "linux"), ("linux", "linux"), ("windows", "darwin"), ("linux", "ideal")].into_iter().enumerate()
+    {
+        let path = match variant % 2 {
+            0 => json!([wired_hop()]),
+            _ => json!([{ "kind": "managed", "down": line, "up": line }]),
+        };
+        let mut described = scenario("cubic", &path, variant);
+        (described["server"], described["mobile"]) = (kernel(server, "cubic", 0), kernel(mobile, "cubic", 0));
+        described["traffic"] = traffic.clone();
+        described["duration_s"] = json!(200);
+        assert_same(&described, &format!("applications of {server} and {mobile}"));
+    }
+}

@@ -44,6 +44,28 @@ fn a_timer_that_is_due_at_the_end_does_not_expire() {
     assert_eq!(fast, run(&described, false));
 }
 
+#[test]
+fn a_long_turn_is_left_when_somebody_is_to_look() {
+    let line = json!({ "rate_bit_s": 10_000_000_000u64, "delay_s": 1, "queue_packets": 100_000 });
+    let host = json!({ "initial_window_segments": 1000, "receive_buffer_bytes": 10_000_000 });
+    let described = json!({
+        "name": "long turn", "duration_s": 5, "server": host, "mobile": host,
+        "path": [{ "kind": "wired", "down": line, "up": line }],
+        "traffic": [{ "kind": "download", "bytes": 1_400_000, "count": 40 }],
+    });
+    let mut simulation = Scenario::from_json(&described.to_string()).expect("a scenario").build(None).expect("one");
+    let mut looks = vec![0];
+    let mut watch = |_, events| {
+        looks.push(events);
+        true
+    };
+    simulation.run(&mut watch).expect("an end");
+    looks.push(simulation.events());
+    // 40,000 packets that arrive in one turn are several events each.
+    let longest = looks.windows(2).map(|pair| pair[1] - pair[0]).max();
+    assert!(simulation.events() > 100_000 && longest < Some(70_000), "{looks:?}");
+}
+
 /// A link of a chain, by what its directions are like.
 fn link((kind, rates_bit_s, delays_s, queue_packets, losses): Link) -> Value {
     let line = |place: usize| {

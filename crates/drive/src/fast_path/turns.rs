@@ -29,6 +29,7 @@ impl Hosts<'_> {
         up: &mut Lines<L, LINKS>,
     ) -> Progress {
         let Self { server, mobile, observers, bounds, .. } = self;
+        let (up_ns, down_ns) = (at_server.least_delay_ns, at_mobile.least_delay_ns);
         let mut progress = Progress { now: bounds.after, events: 0, waiting: 0, finished_ns: 0 };
         let [mut server_now, mut mobile_now] = [bounds.after; 2];
         let mut before = bounds.before;
@@ -36,21 +37,21 @@ impl Hosts<'_> {
             let server_ns = up[LINKS - 1].first_arrival().min(server.earliest_timeout());
             let mobile_ns = down[LINKS - 1].first_arrival().min(mobile.earliest_timeout());
             let first_ns = server_ns.min(mobile_ns);
+            // Only a client that has not finished opens a connection anew at a server that has.
             let has_finished = bounds.stop_after_finish_ns.is_some() && server.is_finished() && mobile.is_finished();
             if first_ns >= before || progress.events >= bounds.events || has_finished {
                 break first_ns;
             }
+            // The other host may finish at its next event, however far this one goes.
             let unobserved_until = bounds.unobserved_until(first_ns);
             let bounds = Bounds { before: unobserved_until, stop_after_finish_ns: None, ..*bounds };
-            let (there, back_ns) = (at_server.least_delay_ns, at_mobile.least_delay_ns);
+            let last = before.min(unobserved_until);
             let stopped = if server_ns <= mobile_ns {
-                let until = mobile_ns.min(server_ns.saturating_add(back_ns)).saturating_add(there);
-                let until = until.min(before).min(unobserved_until);
+                let until = mobile_ns.min(server_ns.saturating_add(down_ns)).saturating_add(up_ns).min(last);
                 let lines = (&mut up[LINKS - 1], &mut *down);
                 progress.take_turn(until, &mut server_now, at_server, lines, server, observers, &bounds)
             } else {
-                let until = server_ns.min(mobile_ns.saturating_add(there)).saturating_add(back_ns);
-                let until = until.min(before).min(unobserved_until);
+                let until = server_ns.min(mobile_ns.saturating_add(up_ns)).saturating_add(down_ns).min(last);
                 let lines = (&mut down[LINKS - 1], &mut *up);
                 progress.take_turn(until, &mut mobile_now, at_mobile, lines, mobile, observers, &bounds)
             };
@@ -81,7 +82,7 @@ impl Progress {
         loop {
             let (arrives_ns, due_ns) = (there.first_arrival(), host.earliest_timeout());
             let now = arrives_ns.min(due_ns);
-            if now >= until {
+            if now >= until || self.events >= bounds.events {
                 return None;
             }
             if arrives_ns < due_ns && now > *last_ns {
