@@ -5,7 +5,8 @@
 //! them, one in 4,096, are computed.
 
 use core::f64::consts::{FRAC_1_SQRT_2, TAU};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::cell::RefCell;
+use std::sync::{Arc, LazyLock};
 
 use super::Random;
 
@@ -47,24 +48,28 @@ fn lower_normal(numerator: f64) -> f64 {
 /// What [`NORMALS`] make, by the sign of the normal number.
 type Quantiles = [[f64; PARTS + 1]; 2];
 
-/// Tables by the bits of the spread: short runs would take longer for them than for everything else.
-static SHARED: Mutex<Vec<(u64, Arc<Quantiles>)>> = Mutex::new(Vec::new());
-const MOST_SHARED: usize = 64;
+/// Spreads whose tables a thread keeps.
+const MOST_KEPT: usize = 64;
+
+thread_local! {
+    /// Tables by spread: short runs would take longer for them than for everything else. Each thread has its own: where
+    /// another thread holds a lock, a process forked meanwhile would wait for it for ever.
+    static KEPT: RefCell<Vec<(f64, Arc<Quantiles>)>> = const { RefCell::new(Vec::new()) };
+}
 
 /// A log-normal distribution with a median of 1.
 #[derive(Clone, Debug)]
 pub struct LogNormal {
     /// Standard deviation of the natural logarithm.
     spread: f64,
-    /// From the first draw on.
-    quantiles: OnceLock<Arc<Quantiles>>,
+    quantiles: Arc<Quantiles>,
 }
 
 impl LogNormal {
     /// With this standard deviation of the natural logarithm.
     #[must_use]
-    pub const fn new(spread: f64) -> Self {
-        Self { spread, quantiles: OnceLock::new() }
+    pub fn new(spread: f64) -> Self {
+        Self { spread, quantiles: KEPT.with_borrow_mut(|kept| quantiles(spread, kept)) }
     }
 
     /// A number of which no share is off by more than `3e-5 * (1 + spread)^2`.
@@ -82,8 +87,7 @@ impl LogNormal {
         let numerator = (bits << 1 >> (64 - SHARE_BITS)) | 1;
         let share = (numerator as i64 as f64).to_bits();
         let part = ((share >> REST_BITS) as usize).wrapping_sub(FIRST);
-        let quantiles = self.quantiles.get_or_init(|| self.table());
-        match quantiles[side].get(part..part.wrapping_add(2)) {
+        match self.quantiles[side].get(part..part.wrapping_add(2)) {
             Some(&[start, end]) => {
                 let mantissa = (share << PART_BITS & ((1 << MANTISSA_BITS) - 1)) | 1.0f64.to_bits();
                 start + (end - start) * (f64::from_bits(mantissa) - 1.0)
@@ -94,34 +98,34 @@ impl LogNormal {
 
     #[cold]
     #[inline(never)]
-    fn table(&self) -> Arc<Quantiles> {
-        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        let spread = self.spread.to_bits();
-        if let Some((_, quantiles)) = shared.iter().find(|(other, _)| *other == spread) {
-            return Arc::clone(quantiles);
-        }
-        if shared.len() >= MOST_SHARED {
-            shared.clear();
-        }
-        let quantiles = Arc::new([0, 1].map(|side| NORMALS.map(|normal| self.of(side, normal))));
-        shared.push((spread, Arc::clone(&quantiles)));
-        quantiles
-    }
-
-    #[cold]
-    #[inline(never)]
     fn beyond(&self, side: usize, numerator: u64) -> f64 {
-        self.of(side, lower_normal(numerator as f64))
+        log_normal(self.spread, side, lower_normal(numerator as f64))
     }
+}
 
-    fn of(&self, side: usize, lower: f64) -> f64 {
-        libm::exp(self.spread * if side == 0 { lower } else { -lower })
+/// What `kept` has for this spread, or else gets.
+fn quantiles(spread: f64, kept: &mut Vec<(f64, Arc<Quantiles>)>) -> Arc<Quantiles> {
+    if let Some((_, quantiles)) = kept.iter().find(|(other, _)| *other == spread) {
+        return Arc::clone(quantiles);
     }
+    if kept.len() >= MOST_KEPT {
+        kept.clear();
+    }
+    let quantiles = Arc::new([0, 1].map(|side| NORMALS.map(|normal| log_normal(spread, side, normal))));
+    kept.push((spread, Arc::clone(&quantiles)));
+    quantiles
+}
+
+/// The number that a normal one of at most 0 makes, on the lower or the upper side.
+fn log_normal(spread: f64, side: usize, lower: f64) -> f64 {
+    libm::exp(spread * if side == 0 { lower } else { -lower })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{lower_normal, LogNormal, FRAC_1_SQRT_2, SHARE_BITS};
+    use std::sync::Arc;
+
+    use super::{lower_normal, quantiles, LogNormal, FRAC_1_SQRT_2, MOST_KEPT, SHARE_BITS};
     use crate::random::Random;
 
     /// The share of log-normal numbers with that `spread` below `number`.
@@ -180,5 +184,22 @@ mod tests {
         // Four standard errors each.
         assert!(moment(1).abs() < 4e-3 && (moment(2) - 1.0).abs() < 5.7e-3, "{} {}", moment(1), moment(2));
         assert!(moment(3).abs() < 1.6e-2 && (moment(4) - 3.0).abs() < 4e-2, "{} {}", moment(3), moment(4));
+    }
+    #[test]
+    fn tables_are_kept_by_spread_and_do_not_grow_without_bounds() {
+        let mut kept = Vec::new();
+        let first = quantiles(0.8, &mut kept);
+        assert!(Arc::ptr_eq(&first, &quantiles(0.8, &mut kept)));
+        for number in 0..1000 {
+            quantiles(0.001 * f64::from(number), &mut kept);
+            assert!(kept.len() <= MOST_KEPT);
+        }
+        assert_eq!(first, quantiles(0.8, &mut kept));
+    }
+
+    #[test]
+    fn without_spread_all_numbers_are_one() {
+        let (mut random, distribution) = (Random::new(5, "log-normal"), LogNormal::new(0.0));
+        assert!((0..10_000).all(|_| distribution.draw(&mut random) == 1.0));
     }
 }
