@@ -96,7 +96,8 @@ class Application(ABC):
     """One end of a connection. It does no I/O and never asks for the time; times are whole nanoseconds.
 
     In any method it may `write`, `wake_at` and `close`. What one call of `write` was given reaches the peer's `on_data`
-    whole, once its connection has read all of it.
+    whole, once its connection has read all of it. Calls of one host come in the order of time, those of two hosts need
+    not: the ends may share nothing else.
     """
 
     def __init__(self, settings: Mapping[str, Any], seed: int, name: str, is_client: bool) -> None:
