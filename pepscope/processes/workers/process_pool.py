@@ -53,8 +53,9 @@ def over_processes(
         together = waiting or [next(iter(suspects))]
         workers = min(processes, len(together))
         ending, giving_up = context.Pipe(duplex=False)
-        # Where work is given up or a worker dies, the others are told to end before the pool waits for them: it forgets
-        # one that starts just then. It must wait: Python's exit wakes its thread by a pipe that this may be closing.
+        # Where work is given up or a worker dies, `giving_up` closes first, which tells all workers to end: the pool
+        # tells none that is just starting. Then it waits, since Python writes at its exit to a pipe that the pool's
+        # thread may be closing.
         with (
             ending,
             ProcessPoolExecutor(workers, mp_context=context, initializer=_obey_parent, initargs=(ending,)) as pool,
