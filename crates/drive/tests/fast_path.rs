@@ -192,14 +192,19 @@ fn applications_over_one_link_are_the_same_without_the_fast_path() {
     ]);
     let queue = json!({ "kind": "drop-tail", "packets": 30 });
     let line = json!({ "rate_bit_s": 8_000_000, "delay_s": 0.02, "queue": queue });
+    let mut crossed = line.clone();
+    crossed["cross"] = json!({ "kind": "poisson", "rate_bit_s": 3_000_000 });
+    let lossy = json!({ "delay_s": 0.01, "loss": { "kind": "independent", "probability": 0.02 } });
+    let links = [
+        wired_hop(),
+        json!({ "kind": "managed", "down": line, "up": line }),
+        json!({ "kind": "managed", "down": crossed, "up": crossed }),
+        json!({ "kind": "branches", "terminals": [{ "down": lossy, "up": lossy }] }),
+    ];
     for (variant, (server, mobile)) in
         [("ideal", "linux"), ("linux", "linux"), ("windows", "darwin"), ("linux", "ideal")].into_iter().enumerate()
     {
-        let path = match variant % 2 {
-            0 => json!([wired_hop()]),
-            _ => json!([{ "kind": "managed", "down": line, "up": line }]),
-        };
-        let mut described = scenario("cubic", &path, variant);
+        let mut described = scenario("cubic", &json!([links[variant]]), variant);
         (described["server"], described["mobile"]) = (kernel(server, "cubic", 0), kernel(mobile, "cubic", 0));
         described["traffic"] = traffic.clone();
         described["duration_s"] = json!(200);

@@ -85,6 +85,7 @@ impl LogNormal {
         const REST_BITS: u32 = MANTISSA_BITS - PART_BITS;
         let side = usize::from(bits >> 63 != 0);
         let numerator = (bits << 1 >> (64 - SHARE_BITS)) | 1;
+        // Conversion of unsigned numbers takes twice as long.
         let share = (numerator as i64 as f64).to_bits();
         let part = ((share >> REST_BITS) as usize).wrapping_sub(FIRST);
         match self.quantiles[side].get(part..part.wrapping_add(2)) {
