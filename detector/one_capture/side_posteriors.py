@@ -118,14 +118,11 @@ def _weigh(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
         vantage.exchanges, where, at_client=at_client, opened_ns=_opened_ns(vantage) if at_client else None
     )
     variation_s = timing.of_groups(timing.variation_s, where.member_group, groups)
-    measured = np.bincount(where.member, minlength=len(where.member_group))
     answered = np.bincount(where.member_group[timing.member], minlength=groups) > 0
-    evidence = _evidence(vantage, side, where, timing, variation_s, measured)
+    evidence = _evidence(vantage, side, where, timing, variation_s)
     if at_client:
         of_stacks, one_way = np.zeros(groups), np.zeros(groups, np.bool_)
-        beside = of_servers(
-            timing, variation_s, evidence.waiting, measured, _server_stacks(vantage, where), where.member_group
-        )
+        beside = of_servers(timing, variation_s, evidence.waiting, _server_stacks(vantage, where), where.member_group)
     else:
         of_stacks, one_way = answered * _client_stack_nats(vantage, where), come_one_way(vantage.columns, where)
         beside = of_clients(vantage, where, timing, variation_s, answered, of_stacks)
@@ -140,7 +137,7 @@ def _weigh(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
         timing=timing,
         variation_s=variation_s,
         reference_s=evidence.reference.round_trip_s,
-        other_port_s=np.full(len(measured), np.nan) if evidence.ports is None else evidence.ports.round_trip_s,
+        other_port_s=np.full(len(timing.near_s), np.nan) if evidence.ports is None else evidence.ports.round_trip_s,
         near_nats=beside.split - beside.end,
         stack_nats=of_stacks,
         groups=of_groups,
@@ -151,9 +148,9 @@ def _weigh(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
 
 
 def _evidence(
-    vantage: VantageColumns, side: GroupSide, where: Places, timing: ExchangeTiming, variation_s: Floats, measured: Ints
+    vantage: VantageColumns, side: GroupSide, where: Places, timing: ExchangeTiming, variation_s: Floats
 ) -> SideEvidence:
-    """What is weighed of members; `variation_s` is by group, `measured` (connections) by member."""
+    """What is weighed of members; `variation_s` is by group."""
     at_client, tables = side is GroupSide.CLIENT, timing_tables(side)
     steady_s = variation_s
     if at_client:  # a path varies as its handshakes do; first data may wait for the handshake of who answers SYNs
@@ -169,9 +166,9 @@ def _evidence(
         closes=no_closes() if at_client else closes(vantage.columns, where, timing),
         variation=tables.variation_class(variation_s)[where.member_group],
         reference=reference_nats(vantage.references, where, timing, at_client=at_client),
-        ports=port_references(timing, where, measured) if at_client else None,
+        ports=port_references(timing, where) if at_client else None,
         handshakes=handshake_nats(_acknowledged(timing, closing_s, where.member), varies_s, moved_share, lagging, side),
-        waiting=waiting_nats(timing.handshake_s, timing.plain_s, varies_s, measured)
+        waiting=waiting_nats(timing.handshake_s, timing.plain_s, varies_s, timing.handshakes)
         if at_client
         else passed_nats(timing),
         moments=None if at_client else answer_pairs(timing, vantage.exchanges.question_ns[timing.row]),

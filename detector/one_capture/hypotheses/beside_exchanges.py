@@ -38,18 +38,18 @@ class Beside(Struct, frozen=True):
 
 
 def of_servers(
-    timing: ExchangeTiming, variation_s: Floats, waiting: WaitingNats, measured: Ints, stacks: GroupStacks, group: Ints
+    timing: ExchangeTiming, variation_s: Floats, waiting: WaitingNats, stacks: GroupStacks, group: Ints
 ) -> Beside:
-    """What servers' near ends say of groups; `group` and `measured` (how many connections were) are by member.
+    """What servers' near ends say of groups; `group` is by member.
 
     Where handshakes wait for the far leg, acknowledgements alone show the near end, and SYN-ACKs may be the servers'.
     """
     groups = len(variation_s)
     handshakes_vary_s = timing.of_groups(timing.handshake_variation_s, group, groups)
     varies_s = np.fmax(variation_s, handshakes_vary_s)[group]
-    end, split = near_nats(timing.near_s, varies_s, measured, stacks, group, groups)
+    end, split = near_nats(timing.near_s, varies_s, timing.timed_connections, stacks, group, groups)
     plain_s = np.where(waiting.known, timing.plain_s, np.nan)
-    own, one = near_nats(plain_s, varies_s, measured, None, group, groups, timed=True)
+    own, one = near_nats(plain_s, varies_s, timing.timed_connections, None, group, groups, timed=True)
     return Beside(end, split, end + one - own)
 
 

@@ -72,9 +72,9 @@ class ExchangeTiming(Struct, frozen=True, dict=True):
     its connection opens. One element a member, NaN where nothing was measured: `near_s`, its least round trip, of what
     kind ever; `plain_s`, the least of data that packets without payload acknowledge; `handshake_s`, its least
     handshake; `variation_s`, how far its middling round trips lie above its low ones, and `handshake_variation_s`, the
-    same of handshakes alone; `round_trips`, how many show the first, and how many `handshakes` and `acknowledgements`
-    without payload were timed (0 where none was). One element a connection, NaN where nothing tells it: `base_s`, the
-    round trip that the excess is beyond.
+    same of handshakes alone; `round_trips`, how many show the first, and how many `handshakes`, `acknowledgements`
+    without payload and `timed_connections`, by either of these, there are (0 where none is). One element a connection,
+    NaN where nothing tells it: `base_s`, the round trip that the excess is beyond.
     """
 
     row: Ints
@@ -94,6 +94,7 @@ class ExchangeTiming(Struct, frozen=True, dict=True):
     round_trips: Floats
     handshakes: Floats
     acknowledgements: Floats
+    timed_connections: Ints
     base_s: Floats
 
     @cached_property
@@ -167,6 +168,7 @@ def exchange_timing(
         round_trips=_round_trips(samples, member, members),
         handshakes=samples[1].of(member, members),
         acknowledgements=samples[2].of(member, members),
+        timed_connections=np.bincount(member[~np.isnan(least_s)], minlength=members),
         base_s=base_s,
     )
 

@@ -56,7 +56,7 @@ class WaitingNats(Struct, frozen=True):
         return WaitingNats(self.known[members], self.legs[members])
 
 
-def waiting_nats(handshake_s: Floats, plain_s: Floats, variation_s: Floats, handshakes: Ints) -> WaitingNats:
+def waiting_nats(handshake_s: Floats, plain_s: Floats, variation_s: Floats, handshakes: Floats) -> WaitingNats:
     """Compare by member the least of so many `handshakes` with the least of its data that packets without payload
     acknowledged (`plain_s`); NaN stands for what is unknown, `variation_s` is how much round trips vary."""
     later_s = handshake_s - plain_s
@@ -76,7 +76,7 @@ def waiting_nats(handshake_s: Floats, plain_s: Floats, variation_s: Floats, hand
     return WaitingNats(known, np.where(known[:, None], np.log(legs) - np.log(end)[:, None], fits))
 
 
-def held_up_shares(variation_s: Floats, handshakes: Ints) -> Floats:
+def held_up_shares(variation_s: Floats, handshakes: Floats | Ints) -> Floats:
     """How often something held up the least of so many `handshakes` of a member end to end."""
     shares: Floats = _HELD_UP[variation_class(_VARIES_S, variation_s)] / np.maximum(handshakes, 1)
     return shares

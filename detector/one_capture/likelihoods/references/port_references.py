@@ -52,14 +52,14 @@ class PortReferences(Struct, frozen=True):
         return found
 
 
-def port_references(timing: ExchangeTiming, places: Places, connections: Ints) -> PortReferences:
-    """Compare the least round trips of each host by port; `connections` is how many each member has."""
+def port_references(timing: ExchangeTiming, places: Places) -> PortReferences:
+    """Compare the least round trips of each host by port."""
     members, groups = len(places.member_group), len(places.network)
     network = np.unique(places.network, return_inverse=True)[1].astype(np.int64)
     host = np.unique(places.member_address, return_inverse=True)[1].astype(np.int64)
     nats, best, others = np.zeros((members, len(HIDDEN_S))), np.zeros(groups), np.zeros(groups)
     round_trip_s = np.full(members, np.nan)
-    varies_s = member_variation_s(timing, places)
+    connections, varies_s = timing.timed_connections, member_variation_s(timing, places)
     for reference in _references(network, places.member_group, connections, host):
         known = np.flatnonzero(reference >= 0)
         known = known[timing.near_s[reference[known]] > timing.near_s[known]]

@@ -67,18 +67,16 @@ def reference_nats(references: References, places: Places, timing: ExchangeTimin
     answering = _hosts_of(tied := references.tied(), hosts.tolist())
     nats, near_s = np.zeros((len(host), 1 + len(HIDDEN_S))), timing.near_s
     shown_s = np.full(len(host), np.nan)
-    connections = np.bincount(places.member, minlength=len(host))
     varies_s = member_variation_s(timing, places)
     for kinds, late_share in ((_LATE, _QUIC_LATE_SHARE), (_PROMPT, _PROMPT_LATE_SHARE)):
         round_trip_s = np.where(np.isin(tied.kind, kinds), tied.round_trip_ns / 1e9, np.nan)
         low_s = quantiles(round_trip_s, answering, len(hosts), _LOW)[host]
         counted = (answering >= 0) & ~np.isnan(round_trip_s)
-        both = np.minimum(np.bincount(answering[counted], minlength=len(hosts))[host], connections)
+        both = np.minimum(np.bincount(answering[counted], minlength=len(hosts))[host], timing.timed_connections)
         shown_s = np.where(np.isnan(low_s), shown_s, low_s)
         known = np.flatnonzero(~np.isnan(low_s) & ~np.isnan(near_s))
-        late, all_slow = np.full(len(known), late_share), np.full(len(known), _ALL_SLOW)
-        if at_client:
-            all_slow = all_slow_share(both[known])
+        late = np.full(len(known), late_share)
+        all_slow = all_slow_share(both[known]) if at_client else np.full(len(known), _ALL_SLOW)
         nats[known] = beyond_nats(low_s[known] - near_s[known], varies_s[known], both[known], late, all_slow)
     return ReferenceNats(nats, shown_s)
 

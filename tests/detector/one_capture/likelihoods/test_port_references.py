@@ -26,7 +26,7 @@ def of_ports(talks: Sequence[Talk]) -> dict[tuple[int, str], tuple[np.ndarray, f
     """What is found, by port and host: nats by leg, of the share of such boxes, and the other port's round trip."""
     made = vantage(talks, at_client=True)
     where = places(made.columns, at_client=True, table=NetworkTable())
-    found = port_references(exchange_timing(made.exchanges, where, at_client=True), where, np.bincount(where.member))
+    found = port_references(exchange_timing(made.exchanges, where, at_client=True), where)
     keys = zip(where.port[where.member_group].tolist(), where.member_address, strict=True)
     return dict(zip(keys, zip(found.nats, found.share_nats, found.round_trip_s, strict=True), strict=True))
 
@@ -72,6 +72,16 @@ def test_one_handshake_over_a_path_that_varies_says_less_than_many_over_a_steady
 
     assert said(0.1, 6) > said(0.1, 1) + 1
     assert said(0.1, 1) > said(15.0, 1) + 1
+
+
+def test_a_connection_whose_handshake_nobody_answers_times_nothing() -> None:
+    near, far = Talk(HOSTS[0], (), 20.0), Talk(HOSTS[0], (), 90.0, port=443)
+    unanswered = [Talk(HOSTS[0], port=443, unanswered=True)] * 20
+    one, beside, several = (
+        of_ports([near] * 6 + more)[80, HOSTS[0]][0] for more in ([far], [far, *unanswered], [far] * 6)
+    )
+    assert beside == pytest.approx(one)
+    assert several.max() > one.max() + 1
 
 
 def test_the_best_of_several_ports_is_the_reference_and_ports_of_other_networks_are_none() -> None:
