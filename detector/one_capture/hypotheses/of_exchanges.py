@@ -8,15 +8,20 @@ from collections.abc import Callable
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.cached_answers import CacheNats
 from detector.one_capture.hypotheses.crossing_habits import any_habit
 from detector.one_capture.hypotheses.member_nats import ENDS_TLS
 from detector.one_capture.hypotheses.splits import Groups
-from detector.one_capture.hypotheses.sums import by_group, log
+from detector.one_capture.hypotheses.sums import any_leg, by_group, legs_by_group, log
 from detector.one_capture.likelihoods.references.port_references import PortReferences
-from detector.one_capture.likelihoods.timing_tables import Floats
+from detector.one_capture.likelihoods.timing_tables import LEG_NATS, Floats
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
+
+#: How often one cause leads a port of all hosts elsewhere: an operator's NAT at all of his addresses, or a tunnel
+#: through which this network sends the port. Assumed, a third of what single hosts do (docs/decisions/115).
+_ALL_ELSEWHERE = 0.01
 
 
 class OfExchanges(Struct, frozen=True):
@@ -51,18 +56,27 @@ def of_exchanges(
     (some,) = np.nonzero(share_nats > -np.inf)
     if not len(some):
         return found
-    members = np.flatnonzero(np.isin(groups.group, some))
-    beside = groups.of(members, some).beside(ports.of(members))
+    members, share_nats = np.flatnonzero(np.isin(groups.group, some)), share_nats[some]
+    part, references = groups.of(members, some), ports.of(members)
     hits = None if cached is None else cached.of(members)
-    passing = _of(beside, waiting.of(members), answered[members], hits)
+    passing = _of(part.beside(references), waiting.of(members), answered[members], hits)
+    passing_nats = share_nats - _elsewhere_nats(part, references)
     either = {}
-    for name in OfExchanges.__struct_fields__:
+    for name in (name for name in OfExchanges.__struct_fields__ if name != "end"):  # what is end to end has no leg
         nats = getattr(found, name).copy()
-        nats[some] = np.logaddexp(
-            np.log1p(-np.exp(share_nats[some])) + nats[some], share_nats[some] + getattr(passing, name)
-        )
+        nats[some] = np.logaddexp(np.log1p(-np.exp(share_nats)) + nats[some], passing_nats + getattr(passing, name))
         either[name] = nats
-    return OfExchanges(**either)
+    return replace(found, **either)
+
+
+def _elsewhere_nats(groups: Groups, ports: PortReferences) -> Floats:
+    """Log-likelihoods by group of what reference ports show where no box leaves them alone, against ports that lead
+    nowhere else: one cause may lead all elsewhere, each by a detour of its own or all by one, as long as legs are."""
+    own = by_group(any_leg(ports.nats + LEG_NATS), groups.group, groups.count)
+    one = any_leg(legs_by_group(ports.nats, groups.group, groups.count) + LEG_NATS)
+    led = np.logaddexp(own, one) - np.log(2.0)
+    nats: Floats = np.logaddexp(log(1 - _ALL_ELSEWHERE), log(_ALL_ELSEWHERE) + led)
+    return nats
 
 
 def _of(groups: Groups, waiting: WaitingNats, answered: Floats, cached: CacheNats | None) -> OfExchanges:

@@ -125,6 +125,19 @@ def test_a_box_for_one_port_is_found_by_another() -> None:
     assert "other-port-is-longer" not in beside[443][2]
 
 
+@pytest.mark.parametrize("hosts", [1, 2, 3, 8])
+@pytest.mark.parametrize("apart_ms", [0.0, 3.0])
+@pytest.mark.parametrize("late_ms", [0.5, 12.0])
+def test_a_port_that_one_cause_leads_elsewhere_accuses_no_other(hosts: int, apart_ms: float, late_ms: float) -> None:
+    """An office's NAT forwards port 22 of all addresses, or this network sends it through a tunnel, 80 ms around."""
+    made = []
+    for place in range(hosts):
+        host, away_ms = f"198.51.{place}.1", 20.0 + apart_ms * place
+        made += [Talk(host, [(TLS, 2.0), (ExchangeKind.TURN, late_ms)], away_ms, port=443)] * 4
+        made += [Talk(host, [(ExchangeKind.COMMAND, 4.0)], away_ms + 80, port=22)] * 4
+    assert verdicts(made)[443][0] is not Verdict.SPLIT_TCP
+
+
 def test_a_port_that_was_held_up_accuses_no_port_that_answers_in_time() -> None:
     talks = [Talk(host, [(HTTP, 0.4)] * 4, ms) for host, ms in zip(HOSTS, (20.0, 60.0, 120.0), strict=True)] * 4
     held_up = [Talk(host, (), ms + 60, port=443) for host, ms in zip(HOSTS, (20.0, 60.0, 120.0), strict=True)]
