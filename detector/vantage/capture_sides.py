@@ -23,8 +23,8 @@ from pepscope.results.verdicts import FloatArray
 #: What a nearness is worth by what it was read from.
 FROM_HANDSHAKE, FROM_ROUND_TRIPS, FROM_HOP_LIMITS, FROM_ONE_ROUND_TRIP = 3.0, 2.0, 1.0, 0.5
 
-#: What cards stamp late is less. Two gaps of one handshake that differ by less are compared with each other: the lesser
-#: difference is at least this share of the greater one where both are the path's round trip.
+#: Network cards stamp packets late by less. Where both gaps of a handshake differ between captures by the path's round
+#: trip, the lesser difference is more than this, or at least this share of the greater one.
 _STAMPED_NS = 1_000_000
 _SAME_PATH_SHARE = 0.1
 

@@ -228,5 +228,5 @@ def _shows_holds(sides: Sides, is_up: BoolArray) -> BoolArray:
 
 
 def _by_direction(is_up: BoolArray, number: Callable[[Direction], Int64Array]) -> Int64Array:
-    """A number of the larger flow of each connection: the handshake's round trip at the sender of its data, say."""
+    """A number of each flow by its direction: the handshake's round trip at the sender of its data, say."""
     return np.where(is_up, number(Direction.UP), number(Direction.DOWN))

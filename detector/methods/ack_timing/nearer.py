@@ -22,8 +22,8 @@ from pepscope.results.verdicts import FloatArray
 
 
 class Nearer(Struct, frozen=True):
-    """Of each connection those of the direction in which most of all did so: `count` of `round_trips`, the least of
-    which is `least_ns`, where the handshake took `handshake_path_ns`."""
+    """Of each connection the direction in which the greater share did so: `count` of `round_trips`, the least of which
+    is `least_ns`, where the handshake took `handshake_path_ns`."""
 
     is_up: BoolArray
     count: Int64Array

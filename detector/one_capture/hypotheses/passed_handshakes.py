@@ -2,9 +2,9 @@
 
 Such a box lets handshakes through, and so seems no end of the transport: they take the whole path, and so do answers.
 But what acknowledges the server's data stands nearer, by the leg that answers take beyond. End to end a handshake is
-later than data where something held up every one that was seen (a radio that wakes up), or data took a faster path: how
-much of that is to be expected, says what is known of the path's variation, which is little where few round trips were
-measured. Of the leg behind the box nothing was measured.
+later than data where something held up every one that was seen (a radio that wakes up), or data took a faster path.
+What is known of the path's variation says how much of that to expect: little is known where few round trips were
+measured, and nothing of the leg behind the box.
 """
 
 from __future__ import annotations
