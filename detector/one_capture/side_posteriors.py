@@ -20,7 +20,7 @@ from detector.one_capture.hypotheses.alike_ports import (
 )
 from detector.one_capture.hypotheses.beside_exchanges import of_clients, of_servers
 from detector.one_capture.hypotheses.moments import answer_pairs
-from detector.one_capture.hypotheses.passed_handshakes import passed_nats
+from detector.one_capture.hypotheses.passing.passed_handshakes import passed_nats
 from detector.one_capture.hypotheses.posteriors import Posterior
 from detector.one_capture.hypotheses.regular_looks import Clients
 from detector.one_capture.hypotheses.side_evidence import SideEvidence

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detector.one_capture.hypotheses.path_variation import PathVariation
+from detector.one_capture.hypotheses.passing.path_variation import PathVariation
 from detector.one_capture.side_posteriors import SidePosteriors
 from pepscope.captures.exchanges import ExchangeKind
 from tests.detector.one_capture.made_vantages import Talk, judged

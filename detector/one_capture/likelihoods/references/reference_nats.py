@@ -62,8 +62,10 @@ class ReferenceNats(Struct, frozen=True):
 
 
 def reference_nats(references: References, places: Places, timing: ExchangeTiming, *, at_client: bool) -> ReferenceNats:
-    """Compare the references in a capture with the transport's round trips to the same hosts. To clients something slows
-    all of several as often as one, since none were counted there."""
+    """Compare the references in a capture with the transport's round trips to the same hosts.
+
+    At the server's side several are as slow as one in the share of cases that is assumed, however many they are.
+    """
     hosts, host = np.unique(np.asarray(places.member_address), return_inverse=True)
     answering = _hosts_of(tied := references.tied(), hosts.tolist())
     nats, near_s = np.zeros((len(host), 1 + len(HIDDEN_S))), timing.near_s

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from detector.one_capture.hypotheses.path_variation import PathVariation
+from detector.one_capture.hypotheses.passing.path_variation import PathVariation
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats
 from detector.one_capture.likelihoods.waiting_handshakes import LATER_S, WaitingNats
