@@ -69,17 +69,19 @@ def judge_general(measured: Measured, chosen: BoolArray, figures: list[Figure]) 
     """The evidence on the `chosen` connections; each rule looks at those that the rules before left over."""
     finding, unknown = AckTimingFinding, AckTimingFinding.ACK_TIMING_UNKNOWN
     path = _path(measured)
-    nearer = nearer_than_handshake(measured, path.data_s)
+    of_larger, nearer = nearer_than_handshake(measured, path.data_s)
     strengths = _strengths(measured, path)
     grounds = _grounds(measured, chosen, nearer, path, strengths)
-    figures = [*figures, *_handshake_figures(nearer)]
+    figures = [*figures, *_handshake_figures(of_larger)]
     with_path = [*figures, *_path_figures(path)]
     beside_path = [Figure("path_s", path.path_s)]
-    own = {
-        "direction": Figure("direction", [DIRECTION_NAMES[not is_up] for is_up in nearer.is_up.tolist()]),
-        "round_trip_min_s": Figure("round_trip_min_s", finite(seconds(nearer.least_ns))),
-    }
-    of_nearer = [own.get(each.name, each) for each in figures]
+    own = [
+        Figure("direction", [DIRECTION_NAMES[not is_up] for is_up in nearer.is_up.tolist()]),
+        Figure("round_trip_min_s", finite(seconds(nearer.least_ns))),
+        *_handshake_figures(nearer),
+    ]
+    of_own = {each.name: each for each in own}
+    of_nearer = [of_own.get(each.name, each) for each in figures]
     beside_nearer = [
         Figure("round_trips", nearer.round_trips),
         Figure("least_round_trip_s", seconds(nearer.least_ns)),

@@ -49,8 +49,9 @@ class Nearer(Struct, frozen=True):
         return Nearer(**{name: getattr(self, name)[places] for name in self.__struct_fields__})
 
 
-def nearer_than_handshake(measured: Measured, data_s: FloatArray) -> Nearer:
-    """Acknowledgements that took less than half of what handshake and data took to cross the path.
+def nearer_than_handshake(measured: Measured, data_s: FloatArray) -> tuple[Nearer, Nearer]:
+    """Acknowledgements that took less than half of what handshake and data took to cross the path: of the larger
+    direction, and of that in which the greater share did.
 
     First packets wait where later ones do not (for an address to be resolved, a flow's rule to be set up), so data that
     crossed sooner than the handshake (`data_s`, both ways) bound the path. They seem to cross sooner after a clock was
@@ -61,7 +62,7 @@ def nearer_than_handshake(measured: Measured, data_s: FloatArray) -> Nearer:
     smaller = _in_one_direction(measured.of_smaller, data_s[places], measured.tick_s[places])
     beside = larger.at(places)
     is_firmer = smaller.found & (~beside.found | (smaller.strength > beside.strength))
-    return larger.replaced(smaller.at(np.flatnonzero(is_firmer)), places[is_firmer])
+    return larger, larger.replaced(smaller.at(np.flatnonzero(is_firmer)), places[is_firmer])
 
 
 def _in_one_direction(flows: Flows, data_s: FloatArray, tick_s: FloatArray) -> Nearer:

@@ -9,8 +9,10 @@ from msgspec.structs import replace
 from detector.clocks.clouds import larger
 from detector.clocks.handshake_path import handshake_round_trips_ns
 from detector.clocks.relating import relate
-from detector.method import Observation
+from detector.method import Context, Observation
 from detector.methods import ack_timing
+from detector.methods.ack_timing.measured import Measured
+from detector.methods.ack_timing.nearer import nearer_than_handshake
 from detector.methods.ack_timing.strengths import LEAST_ACKS, NEARER_SHARE, SEVERAL_ACKS
 from detector.pairing.captures import pair_captures
 from detector.streams.known import UNKNOWN
@@ -119,6 +121,16 @@ def test_a_box_is_nearer_than_half_the_path_to_one_of_two_senders():
     for item, clock in zip(found, clocks, strict=True):
         limit_s = NEARER_SHARE * item.numbers["handshake_path_s"]
         assert item.numbers["round_trip_min_s"] < limit_s < clock.round_trip_min_s
+
+
+def test_other_findings_state_the_larger_direction_alone():
+    dialogues = fresh("spl-localack-terminal")
+    measured = Measured.of(Context([Observation(pair) for pair in dialogues]))
+    of_larger, firmest = nearer_than_handshake(measured, np.full(len(measured), np.inf))
+    assert of_larger.is_up.all()
+    assert not firmest.is_up.any()
+    assert (firmest.strength > of_larger.strength).all()
+    assert of_larger.handshake_path_ns.tolist() == measured.of_larger.handshake_path_ns.tolist()
 
 
 def test_a_box_that_acknowledges_in_the_middle_is_nearer_than_the_handshake():
