@@ -117,6 +117,7 @@ __all__ = [
     "timestamp_steps",
     "transfer_spans",
     "unpacked_columns",
+    "usable_processors",
     "vote",
     "voted_shifts",
     "window_course",
