@@ -45,7 +45,7 @@ fn a_timer_that_is_due_at_the_end_does_not_expire() {
 }
 
 #[test]
-fn a_long_turn_is_left_when_somebody_is_to_look() {
+fn a_long_turn_ends_after_the_events_that_a_run_is_given() {
     let line = json!({ "rate_bit_s": 10_000_000_000u64, "delay_s": 1, "queue_packets": 100_000 });
     let host = json!({ "initial_window_segments": 1000, "receive_buffer_bytes": 10_000_000 });
     let described = json!({

@@ -186,6 +186,7 @@ mod tests {
         assert!(moment(1).abs() < 4e-3 && (moment(2) - 1.0).abs() < 5.7e-3, "{} {}", moment(1), moment(2));
         assert!(moment(3).abs() < 1.6e-2 && (moment(4) - 3.0).abs() < 4e-2, "{} {}", moment(3), moment(4));
     }
+
     #[test]
     fn tables_are_kept_by_spread_and_do_not_grow_without_bounds() {
         let mut kept = Vec::new();

@@ -127,7 +127,7 @@ impl Sender {
         }
     }
 
-    /// What the congestion control is told of this ACK, before which `in_flight_bytes` were in flight.
+    /// What the sender tells its congestion control of this ACK; `in_flight_bytes` were in flight before it.
     #[inline(always)]
     fn acknowledged(
         &mut self,
