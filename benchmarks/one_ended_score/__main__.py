@@ -4,7 +4,8 @@ By side and number of exchanges what is falsely called split, cleared and, by hi
 how well hidden legs are located; Brier scores and reliability tables; the worst errors, each with its capture and the
 detector's reason. `--details` prints every count, `--json FILE` writes counts and judgements. The status is 1 where
 anything is falsely called split. The client's groups of all hosts count as found by the widest hidden leg; boxes that
-answer a part themselves (caches, TLS interception) are counted apart.
+answer a part themselves (caches, TLS interception) are counted apart, and boxes that hold their acknowledgements back,
+to look far away, are left out of the last column.
 """
 
 from __future__ import annotations

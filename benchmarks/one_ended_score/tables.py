@@ -136,8 +136,9 @@ def goals(judgements: Sequence[Judgement], *, by_host: bool) -> list[str]:
     lines = [
         "| side | exchanges | false alarms | cleared | "
         + " | ".join(f"found, {name}" for name, low_s, _ in LEGS if low_s)
-        + " | found, 15 ms and more | called regular, 15 ms and more | found, 3 distant hosts | found, a reference |",
-        "|---|---|" + "---|" * (len(LEGS) + 5),
+        + " | found, 15 ms and more | called regular, 15 ms and more | found, 3 distant hosts | found, a reference"
+        " | found, acknowledgements not held back |",
+        "|---|---|" + "---|" * (len(LEGS) + 6),
     ]
     for side, size, inside in by_size(judgements, by_host=by_host):
         blameless = [each for each in inside if not each.truth.is_split_in_network]
@@ -153,7 +154,11 @@ def goals(judgements: Sequence[Judgement], *, by_host: bool) -> list[str]:
         split = _hidden_between(inside, 0.015, math.inf)
         cells.append(share(split, lambda each: each.cleared_wrongly))
         relayed = [each for each in split if not each.truth.answers_itself and not by_host]
-        eased: tuple[Test, ...] = (lambda each: each.truth.distant_hosts >= 3, lambda each: each.has_reference)
+        eased: tuple[Test, ...] = (
+            lambda each: each.truth.distant_hosts >= 3,
+            lambda each: each.has_reference,
+            lambda each: not each.truth.holds_acknowledgements,
+        )
         cells += [share(filter(easier, relayed), lambda each: each.says_split) for easier in eased]
         lines.append(f"| {side} | {size} | " + " | ".join(map(str, cells)) + " |")
     return lines

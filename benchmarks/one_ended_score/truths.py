@@ -44,6 +44,11 @@ class GroupTruth:
         return self.cache or self.mechanism in ("cache", "tls-interception", "web")
 
     @property
+    def holds_acknowledgements(self) -> bool:
+        """The box holds its acknowledgements back, so as to look as far away as the hosts behind it."""
+        return self.mechanism == "relay-holding-acknowledgements"
+
+    @property
     def is_split(self) -> bool:
         """Split, here or at the server's site."""
         return self.kind == "split"

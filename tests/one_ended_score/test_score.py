@@ -78,16 +78,17 @@ def test_distant_hosts_are_those_behind_long_hidden_legs_of_the_network(tmp_path
     assert [(each.port, each.distant_hosts) for each in told if each.host is None] == [(80, 1), (443, 2)]
 
 
-def test_splits_with_three_distant_hosts_or_a_reference_are_counted_apart():
+def test_splits_with_distant_hosts_with_a_reference_and_without_held_acknowledgements_are_counted_apart():
     distant = replace(SPLIT, side="client", distant_hosts=3)
     judgements = [
         judged(distant, Verdict.SPLIT_TCP, SplitPlace.NETWORK),
         replace(judged(distant, Verdict.INCONCLUSIVE), has_reference=True),
         replace(judged(replace(distant, distant_hosts=2), Verdict.INCONCLUSIVE), has_reference=True),
         judged(replace(distant, cache=True), Verdict.INCONCLUSIVE),
+        judged(replace(SPLIT, side="client", mechanism="relay-holding-acknowledgements"), Verdict.INCONCLUSIVE),
     ]
-    counts = tables.goals(judgements, by_host=False)[-1].split(" | ")[-2:]
-    assert [count.split(":")[0] for count in counts] == ["1 of 2", "0 of 2"]
+    counts = tables.goals(judgements, by_host=False)[-1].split(" | ")[-3:]
+    assert [count.split(":")[0] for count in counts] == ["1 of 2", "0 of 2", "1 of 3"]
 
 
 def test_a_capture_without_connections_is_not_judged(tmp_path):
