@@ -98,8 +98,8 @@ validate-fresh: install ## Make captures that the detector was not developed on 
 	$(BIN)/python -m benchmarks.validation --corpus build/fresh --as-recorded --askings
 
 validate-simulated: install ## Score the detector on simulated captures (TIMES=20 campaigns) and write docs/validation/simulated.md
-	$(BIN)/python -m benchmarks.simulated_validation --times $(TIMES) --write docs/validation/simulated.md
-	$(BIN)/python -m benchmarks.regular_setups --write docs/validation/simulated.md
+	$(BIN)/python -m benchmarks.validation.simulated --times $(TIMES) --write docs/validation/simulated.md
+	$(BIN)/python -m benchmarks.validation.regular_setups --write docs/validation/simulated.md
 
 validate-metamorphic: install ## Change labelled captures at random (SEED=1), score the verdicts and write docs/validation/changes.md
 	$(BIN)/python -m benchmarks.metamorphic --simulated 264 --seed $(SEED) -o build/metamorphic-$(SEED).jsonl --write docs/validation/changes.md
@@ -118,7 +118,7 @@ calibrate: install ## Set probabilities beside truth on fresh captures (root, Li
 		--write docs/validation/calibration.md --diagram docs/figures/calibration.svg
 
 bench: install ## Run side by side with tcptrace and tshark
-	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.speed
 
 split-gain: install ## Simulate what a split gains today and print the tables (five minutes)
 	$(BIN)/python -m benchmarks.split_gain
@@ -128,7 +128,7 @@ papers: install ## Run the seed papers' experiments again in full (under an hour
 	$(BIN)/python docs/paper_tables.py build/papers
 
 bench-quick: install ## The speed of detect and inspect beside tcptrace, in five minutes; fails where one fell behind
-	$(BIN)/python -m benchmarks.quick
+	$(BIN)/python -m benchmarks.speed.quick
 
 docs: install ## Draw the figures of the documentation and write the pages made from the code
 	$(BIN)/python docs/draw_figures.py

@@ -16,8 +16,8 @@ from pathlib import Path
 from benchmarks.calibration.fit import fit
 from benchmarks.calibration.material import Flow, of_corpora, of_metamorphic
 from benchmarks.calibration.report import claims, diagram, fitted_table, table
-from benchmarks.marked_sections import write_section
 from benchmarks.metamorphic.simulated import make_simulated
+from benchmarks.validation.marked_sections import write_section
 from detector.corpora.validation.calibration import Claims
 from pepscope.results.finding import VERSION
 

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.validation import Case, Score, score_case
+from benchmarks.validation.score import Case, Score, score_case
 from pepscope.results.hypotheses import Hypothesis
 
 #: A truth's class, or its mechanism where that is more specific, as a hypothesis of the detector.

@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.fresh import acknowledging, hosts, regular, rewriting, split, vantage_points
 from benchmarks.fresh.experiment import report_failure, run
 from benchmarks.fresh.scenario import Scenario, UnavailableError
-from benchmarks.labels import write_labels
+from benchmarks.validation.labels import write_labels
 
 _PARTS = (regular, split, acknowledging, rewriting, hosts, vantage_points)
 

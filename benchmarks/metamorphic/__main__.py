@@ -10,12 +10,12 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks.marked_sections import write_section
 from benchmarks.metamorphic.case import draw_case, judge_case
 from benchmarks.metamorphic.pairs import Source, sources
 from benchmarks.metamorphic.report import SECTION, failures, section
 from benchmarks.metamorphic.run import score, scored_detector
 from benchmarks.metamorphic.simulated import make_simulated
+from benchmarks.validation.marked_sections import write_section
 
 ROOT = Path(__file__).parents[2]
 CORPORA = (ROOT / "tests" / "corpus", ROOT / "tests" / "fresh")

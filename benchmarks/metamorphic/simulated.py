@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.simulated_validation import CAMPAIGN, expectation
+from benchmarks.validation.simulated import CAMPAIGN, expectation
 from pepscope.results.verdicts import Verdict
 from reference_sim.library import campaign_path
 from reference_sim.run import Run

@@ -11,12 +11,12 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.marked_sections import write_section
 from benchmarks.metamorphic.run import scored_detector
 from benchmarks.metamorphic_single.captures import Source, sources
 from benchmarks.metamorphic_single.case import draw_case, judge_case
 from benchmarks.metamorphic_single.report import SECTION, failures, section, with_recorded
 from benchmarks.metamorphic_single.run import score
+from benchmarks.validation.marked_sections import write_section
 
 
 def main() -> int:

@@ -15,12 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.marked_sections import with_section
 from benchmarks.split_gain import tables
 from benchmarks.split_gain.csv_files import read_rows, write_rows
 from benchmarks.split_gain.gains import LineRow, ObjectRow, line_rows, object_rows
 from benchmarks.split_gain.live import CELLS, LiveRow, live_rows
 from benchmarks.split_gain.prober_cells import write_prober_cells
+from benchmarks.validation.marked_sections import with_section
 from pepscope.command_line.progress import Progress
 from reference_sim.campaign import CampaignResult, run_campaign
 from reference_sim.library import campaign_path

@@ -7,8 +7,8 @@ from functools import cache
 
 import pytest
 
-from benchmarks import regular_setups
-from benchmarks.simulated_validation import Expectation, Judged, judge, judge_point, points, section
+from benchmarks.validation import regular_setups
+from benchmarks.validation.simulated import Expectation, Judged, judge, judge_point, points, section
 from pepscope.results.verdicts import Verdict
 from reference_sim.library import load_scenario, scenario_names
 from reference_sim.scenario import Scenario

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.askings import AS_RECORDED
-from benchmarks.marked_sections import with_section, write_section
-from benchmarks.validation import Score, report
+from benchmarks.validation.askings import AS_RECORDED
+from benchmarks.validation.marked_sections import with_section, write_section
+from benchmarks.validation.report import report
+from benchmarks.validation.score import Score
 
 TOP = Path(__file__).parents[2]
 PAGE = "before\n<!-- table: begin -->\nold\n<!-- table: end -->\nafter\n"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.askings import AS_RECORDED, ASKINGS
-from benchmarks.validation import Case, Score, score_case
-from benchmarks.variants import VARIANTS
+from benchmarks.validation.askings import AS_RECORDED, ASKINGS
+from benchmarks.validation.score import Case, Score, score_case
+from benchmarks.validation.variants import VARIANTS
 
 FRESH = Path(__file__).parent
 RUNS = {run["id"]: run for run in json.loads((FRESH / "manifest.json").read_text())["runs"]}

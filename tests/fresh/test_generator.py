@@ -13,7 +13,7 @@ from benchmarks.fresh.edits import edited
 from benchmarks.fresh.path import PathPlan
 from benchmarks.fresh.scenario import Edits, Scenario
 from benchmarks.fresh.truth import LOCAL_ACKNOWLEDGEMENT, flows
-from benchmarks.validation import Score
+from benchmarks.validation.score import Score
 from tests.captures.containers import LINK_RAW, CaptureFile, Frame
 
 #: A capture of today: nanoseconds beyond what a float holds exactly.

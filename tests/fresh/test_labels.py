@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.labels import manifest, write_labels
 from benchmarks.one_ended_score.judgements import score_network
 from benchmarks.one_ended_simulated.__main__ import make_network
-from benchmarks.validation import Case, score_case
+from benchmarks.validation.labels import manifest, write_labels
+from benchmarks.validation.score import Case, score_case
 from detector.corpora.validation.scoring import Score
 from detector.corpora.validation.validate import read_corpora, validate
 
@@ -22,7 +22,9 @@ NAMES = {"split": "split-tcp", "proxy": "tcp-proxy"}
 
 @pytest.mark.parametrize("corpus", CORPORA, ids=lambda path: path.name)
 def test_the_labels_are_those_of_the_manifest(corpus: Path) -> None:
-    assert (corpus / "manifest.csv").read_text(encoding="utf-8") == manifest(corpus), "run python -m benchmarks.labels"
+    assert (corpus / "manifest.csv").read_text(encoding="utf-8") == manifest(corpus), (
+        "run python -m benchmarks.validation.labels"
+    )
     runs = json.loads((corpus / "manifest.json").read_text(encoding="utf-8"))["runs"]
     classes = Counter(flow["class"] for run in runs for flow in run["flows"])
     cases = [case for run in read_corpora([corpus]) for case in run.cases]

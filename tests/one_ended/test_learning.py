@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.one_ended_learning import (
+from benchmarks.one_ended_learning.tables import (
     END_NATURE_EDGES_MS,
     NATURE_EDGES_MS,
     PEOPLE_S,

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import one_ended_near_legs
-from benchmarks.one_ended_links import counts, servers_captures
+from benchmarks.one_ended_learning import near_legs
+from benchmarks.one_ended_learning.links import counts, servers_captures
 from benchmarks.one_ended_simulated.__main__ import make_network
 from detector.one_capture.senders import first_words, near_variation
 
@@ -38,8 +38,8 @@ def test_groups_are_those_of_servers_that_are_split_in_the_network_or_not_at_all
 def test_the_learner_writes_shares_as_the_detector_has_them(
     networks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["one_ended_near_legs", str(networks), "--output", str(tmp_path)])
-    one_ended_near_legs.main()
+    monkeypatch.setattr(sys, "argv", ["near_legs", str(networks), "--output", str(tmp_path)])
+    near_legs.main()
     for module in (first_words, near_variation):
         name = module.__name__.rpartition(".")[2] + ".json"
         learned = json.loads((tmp_path / name).read_text("ascii"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.variants import cut_behind_ip
+from benchmarks.validation.variants import cut_behind_ip
 from pepscope.captures.capture import Capture, open_capture
 from pepscope.captures.packets import Mark
 from tests.captures.containers import read_capture, write_pcap

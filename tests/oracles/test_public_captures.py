@@ -10,8 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import public_captures
-from benchmarks.public_captures import Row, _couples, captures, differences, inspected, isolated, report, seen_by_tshark
+from benchmarks.validation import public_captures
+from benchmarks.validation.public_captures import (
+    Row,
+    _couples,
+    captures,
+    differences,
+    inspected,
+    isolated,
+    report,
+    seen_by_tshark,
+)
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 FRESH = Path(__file__).parents[1] / "fresh"

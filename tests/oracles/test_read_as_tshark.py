@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import read_as_tshark
-from benchmarks.read_as_tshark import CHOICES, differences, packets_of_tshark
+from benchmarks.validation import read_as_tshark
+from benchmarks.validation.read_as_tshark import CHOICES, differences, packets_of_tshark
 from pepscope.captures.capture import open_capture
 from tests.captures import containers, layers, scenarios
 from tests.captures.containers import Frame

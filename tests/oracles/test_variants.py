@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from benchmarks import validation
-from benchmarks.askings import AS_RECORDED
-from benchmarks.variants import VARIANTS, TwoEnds
+from benchmarks.validation.askings import AS_RECORDED
+from benchmarks.validation.score import UNPAIRED, Case, Score, score_case
+from benchmarks.validation.variants import VARIANTS, TwoEnds
 from pepscope.captures.capture import open_capture
 from pepscope.captures.packets import Mark, PacketColumns
 from tests.captures.containers import read_capture, write_pcap
@@ -104,12 +104,12 @@ def test_times_are_cut_to_microseconds(tmp_path: Path) -> None:
     assert (read(MOBILE)[1].time_ns % 1000).any()
 
 
-def scores_with_class(run_id: str, claimed: str) -> list[validation.Score]:
+def scores_with_class(run_id: str, claimed: str) -> list[Score]:
     """Scores of a run whose truth is said to be `claimed`."""
     runs = json.loads((CORPUS / "manifest.json").read_text())["runs"]
     run = next(run for run in runs if run["id"] == run_id)
     flows = [{**flow, "class": claimed, "acceptable_kinds": [claimed]} for flow in run["flows"]]
-    scores = validation.score_case(validation.Case(CORPUS, {**run, "flows": flows}, AS_RECORDED))
+    scores = score_case(Case(CORPUS, {**run, "flows": flows}, AS_RECORDED))
     assert len(scores) == len(flows)
     return scores
 
@@ -128,7 +128,7 @@ def test_an_unpaired_flow_is_not_found() -> None:
     runs = json.loads((CORPUS / "manifest.json").read_text())["runs"]
     run = next(run for run in runs if run["id"] == "reg_dl_quickack")
     flows = [{**flow, "mobile_capture": "192.0.2.1:1 > 192.0.2.2:2"} for flow in run["flows"]]
-    (score,) = validation.score_case(validation.Case(CORPUS, {**run, "flows": flows}, AS_RECORDED))
-    assert score.verdict == validation.UNPAIRED
+    (score,) = score_case(Case(CORPUS, {**run, "flows": flows}, AS_RECORDED))
+    assert score.verdict == UNPAIRED
     assert not score.found
     assert replace(score, verdict="regular").found

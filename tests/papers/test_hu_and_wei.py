@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.table_1 import table as audited_table
+from benchmarks.validation.table_1 import table as audited_table
 from papers.command import reproduce as command
 from papers.experiment import Effort
 from papers.library import load_paper

@@ -19,7 +19,6 @@ MOST_ENTRIES = 16
 UNCOUNTED = {"__init__.py", "py.typed"}
 #: Packages that may show more, each for a reason.
 LARGER = {
-    "benchmarks": "scripts that are run by their names and share little; not installed",
     "benchmarks/fresh": "one file a kind of middlebox that captures are made with; not installed",
     "benchmarks/one_ended": "one file a part of the laboratory that networks are made with; not installed",
     "benchmarks/one_ended_simulated": "one file a part of the simulator; not installed",

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import pepscope
-from benchmarks.cut_captures import LENGTHS, judge_cuts
 from benchmarks.metamorphic.case import Case, judge_case
 from benchmarks.metamorphic.changes import BY_NAME, drawn
 from benchmarks.metamorphic.pairs import sources
-from benchmarks.variants import cut_behind_ip
+from benchmarks.validation.cut_captures import LENGTHS, judge_cuts
+from benchmarks.validation.variants import cut_behind_ip
 from detector.method import Observation
 from detector.methods import progress, receive_window
 from detector.methods.identity.segment_counts import segment_counts
