@@ -19,22 +19,33 @@ from detector.one_capture.senders.near_variation import near_variation_nats
 from detector.one_capture.senders.stacks import GroupStacks
 from pepscope.captures.packets import Direction
 
+#: Servers whose near legs are no longer than this (s) stand in the data centre or region of their client.
+_ONE_SITE_S = 0.002
+
 #: No wire between a server and a split point has a longer round trip (s), half around the world and back: the near leg
 #: crosses a satellite, behind which few split points stand with more than a room between them and the client (nats).
 _LONGEST_WIRE_S, _SATELLITE_NATS = 0.4, -4.0
 
 
 class Beside(Struct, frozen=True):
-    """Log-likelihoods of what is seen of groups beside members: end to end, split, and split with handshakes that wait
-    for the far leg, or pass."""
+    """Log-likelihoods of what is seen of groups beside members: end to end, split, split with handshakes that wait for
+    the far leg, or pass, and end to end where programs speak that stand at a wire as split points do."""
 
     end: Floats
     split: Floats
     waits: Floats
+    programs: Floats
 
     def of(self, groups: slice | Ints) -> Beside:
         """Those of some groups."""
-        return Beside(self.end[groups], self.split[groups], self.waits[groups])
+        return Beside(self.end[groups], self.split[groups], self.waits[groups], self.programs[groups])
+
+    @classmethod
+    def nothing(cls, near_s: Floats, *, at_client: bool) -> Beside:
+        """Nothing is seen but how long near legs are: of one server that takes as long as a leg the members' priors
+        tell (`Priors.steady_application`), unless it stands beside its client."""
+        nothing = np.zeros(len(near_s))
+        return cls(nothing, nothing, nothing, np.where(near_s < _ONE_SITE_S, 0.0, -np.inf) if at_client else nothing)
 
 
 def of_servers(
@@ -50,7 +61,9 @@ def of_servers(
     end, split = near_nats(timing.near_s, varies_s, timing.timed_connections, stacks, group, groups)
     plain_s = np.where(waiting.known, timing.plain_s, np.nan)
     own, one = near_nats(plain_s, varies_s, timing.timed_connections, None, group, groups, timed=True)
-    return Beside(end, split, end + one - own)
+    # That all servers are programs which take as long as legs has a common cause at one site, elsewhere each its own.
+    at_one_site = timing.of_groups(timing.near_s, group, groups) < _ONE_SITE_S
+    return Beside(end, split, end + one - own, np.where(at_one_site, split, -np.inf))
 
 
 def of_clients(
@@ -69,8 +82,8 @@ def of_clients(
     of_times = np.where(near_s > _LONGEST_WIRE_S, _SATELLITE_NATS, near_variation_nats(variation_s))
     network = np.unique(where.network, return_inverse=True)[1]
     of_links = group_link_nats(vantage.senders, Direction.UP.value, where.group, network, variation_s)
-    of_words = group_words_nats(first_words_s(vantage.exchanges, vantage.columns), where.group, variation_s)
+    of_words = answered * group_words_nats(first_words_s(vantage.exchanges, vantage.columns), where.group, variation_s)
     nothing = np.zeros(len(variation_s))
     # Where handshakes pass, so do SYNs and first words: both are the clients' own.
     of_path = answered * (of_times + of_links)
-    return Beside(nothing, of_path + of_stacks + answered * of_words, of_path)
+    return Beside(nothing, of_path + of_stacks + of_words, of_path, of_path + of_words)

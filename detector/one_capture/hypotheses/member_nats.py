@@ -14,15 +14,19 @@ from detector.one_capture.hypotheses.fronts import FrontNats, front_nats, joined
 from detector.one_capture.hypotheses.moments import MomentNats
 from detector.one_capture.hypotheses.natures import WIRED, Paths, by_nature, end_nats
 from detector.one_capture.hypotheses.regular_looks import OF_LATE, LooksNats
-from detector.one_capture.hypotheses.sums import any_leg, log, sum_nats
+from detector.one_capture.hypotheses.sums import (
+    DELAYS_BEYOND,
+    any_delay,
+    any_leg,
+    any_queue,
+    delays_beyond_legs,
+    log,
+    sum_nats,
+)
 from detector.one_capture.likelihoods.exchange_nats import ExchangeNats
 from detector.one_capture.likelihoods.priors import Priors
 from detector.one_capture.likelihoods.timing_tables import (
-    HIDDEN_S,
-    LATE_LEAST_S,
-    LATE_SHARES,
     LEG_NATS,
-    QUEUED_SHARES,
     Floats,
     TimingTables,
 )
@@ -49,11 +53,12 @@ _CLOSES_ITSELF, _CLOSES_UNREAD, _ENDS_TLS_AND_CLOSES = 0.1, 0.02, 0.6
 #: take as long as a leg: chosen on simulated seeds 5961, 5962, 5971 and 5972 (docs/decisions/101).
 _CLOSES_AT_ONCE = 0.9
 
-#: How probable delays are that are no shorter than each leg (nats).
-_DELAYS_BEYOND: Floats = np.log([LATE_SHARES[leg_s <= LATE_LEAST_S].sum() for leg_s in HIDDEN_S])
-
 #: Of answers that are shifted end to end, those that a slow device shifts, and no slow link.
 _SLOW_DEVICES = 0.5
+
+#: Of programs that compute for as long as a leg takes before they go on, those that close at once: assumed. Programs of
+#: three laboratories do, but they only wait; what works on an answer has the last one to work on as well.
+_PROGRAMS_CLOSE = 0.5
 
 #: Of clients, those whose closes alone are late, as steadily as a leg would make them: of one in ten that does not
 #: close at once one in ten, as of hosts that are late.
@@ -67,8 +72,9 @@ class MemberNats(Struct, frozen=True):
     member and each of `HIDDEN_S` where everything crosses the leg, `legs_behind_tls` where TLS ends at the split point;
     `unsteady` by member, given a leg that varies, or a host behind it, as much as hosts that are late do; `late` are
     the row of `parts` where everything is late, and `device`, given a device that delays its closes as it does its
-    answers, both in two rows: late in ways of their own, and as steady as a leg; `answers`: whether a member answered
-    anything, and `speaks_web`, whether TLS or HTTP. `habits` are legs by each habit of split points
+    answers, both in two rows: late in ways of their own, and as steady as a leg; `programs` by member and time, given
+    programs that compute for so long before all that they say, as steadily as a leg would take; `answers`: whether a
+    member answered anything, and `speaks_web`, whether TLS or HTTP. `habits` are legs by each habit of split points
     (`crossing_habits.HABIT_NATS`), where these are weighed; `legs` are those of any one.
     """
 
@@ -78,6 +84,7 @@ class MemberNats(Struct, frozen=True):
     device: Floats
     legs: Floats
     legs_behind_tls: Floats
+    programs: Floats
     unsteady: Floats
     answers: npt.NDArray[np.bool_]
     speaks_web: npt.NDArray[np.bool_]
@@ -91,8 +98,8 @@ class MemberNats(Struct, frozen=True):
         """Those of some members."""
         return MemberNats(
             self.parts[:, members], self.fronts.of(members), self.late[:, members], self.device[:, members],
-            self.legs[members], self.legs_behind_tls[members], self.unsteady[members], self.answers[members],
-            self.speaks_web[members],
+            self.legs[members], self.legs_behind_tls[members], self.programs[members], self.unsteady[members],
+            self.answers[members], self.speaks_web[members],
             tuple(each.of(members) for each in self.habits),
         )  # fmt: skip
 
@@ -127,6 +134,7 @@ class MemberNats(Struct, frozen=True):
             device=self.device + np.stack([nats.device, nats.steady]),
             legs=self.legs + behind[:, None],
             legs_behind_tls=self.legs_behind_tls + behind[:, None],
+            programs=self.programs + behind[:, None],
             unsteady=self.unsteady + behind,
         )
 
@@ -155,15 +163,18 @@ def member_nats(
     every = habits or (nats,)
     fronts = front_nats(every, speaks_web, priors, paths)
     parts = _end_parts(nats, np.log(priors.prompt(speaks_web)), priors, paths, np.logaddexp(*late), fronts.any)
-    of_habits = tuple(Legs(*_leg_nats(each, priors, paths)) for each in every)
+    behind = [_Said.behind(each, priors, paths) for each in every]
+    of_habits = tuple(Legs(*_leg_nats(*each, priors, paths)) for each in zip(every, behind, strict=True))
     legs, behind_tls = (any_habit([getattr(each, name) for each in of_habits]) for name in Legs.__struct_fields__)
     answers = np.any(nats.handshake != 0, axis=1) | np.any(nats.application != 0, axis=1)
     unsteady = _queued(nats, paths) if priors.closes else _given_late(parts, priors)
     device = np.full((2, len(legs)), -np.inf)
     if priors.devices:
         device = np.stack([log(1 - priors.steady) + _device(nats), log(priors.steady) + any_leg(legs)])
+    once = CONNECTED if habits else 0
+    programs = _programs(nats, behind[once], paths) if priors.programs else np.full(legs.shape, -np.inf)
     of_habits = tuple(each.or_else(legs, behind_tls) for each in of_habits) if habits else ()
-    return MemberNats(parts, fronts, late, device, legs, behind_tls, unsteady, answers, speaks_web, of_habits)
+    return MemberNats(parts, fronts, late, device, legs, behind_tls, programs, unsteady, answers, speaks_web, of_habits)
 
 
 def joined_members(every: Sequence[MemberNats]) -> MemberNats:
@@ -196,8 +207,8 @@ def _end_parts(nats: ExchangeNats, prompt: Floats, priors: Priors, paths: Paths,
 def _late(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
     """Log-likelihoods of hosts that are late in every answer: by one delay, or by one in handshakes and another one
     where applications answer; and (second row) of the share of them that are as `steady` as a leg."""
-    apart = _any_late(nats.handshake) + _late_application(nats, paths, 0.0)
-    alike = _any_late(nats.all, _late_close(nats, paths))
+    apart = any_delay(nats.handshake) + _late_application(nats, paths, 0.0)
+    alike = any_delay(nats.all, _late_close(nats, paths))
     either = _either(alike, apart)
     as_steady = log(steady) + _as_steady(nats, paths) if steady else np.full(len(either), -np.inf)
     return np.stack([log(1 - steady) + either, as_steady])
@@ -207,11 +218,6 @@ def _either(alike: Floats, apart: Floats) -> Floats:
     """One as probable as the other: one delay for all answers, or another one where applications answer."""
     either: Floats = np.logaddexp(alike, apart) - np.log(2.0)
     return either
-
-
-def _any_late(nats: Floats, closes: Floats | float = 0.0) -> Floats:
-    """Log-likelihoods by member of answers that are late by any one delay, given those of `closes` by delay."""
-    return sum_nats(nats[:, TimingTables.LATE] + closes + np.log(LATE_SHARES))
 
 
 def _as_steady(nats: ExchangeNats, paths: Paths) -> Floats:
@@ -224,7 +230,7 @@ def _as_steady(nats: ExchangeNats, paths: Paths) -> Floats:
 def _late_application(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
     """Log-likelihoods of applications that are late by one delay, a share of them as `steady` as a leg, or where a
     person answers."""
-    by_delay = _any_late(nats.application, _late_close(nats, paths))
+    by_delay = any_delay(nats.application, _late_close(nats, paths))
     if steady:
         as_leg = any_leg(sum_nats(by_nature(nats.application) + paths.natures[:, None]))
         as_leg += end_nats(nats.closes, paths)
@@ -246,8 +252,8 @@ def _queued(nats: ExchangeNats, paths: Paths) -> Floats:
     """Log-likelihoods by member of a leg in which something queues, so that answers take it or some times as long; and
     closes as well, but for what the split point closes by itself."""
     close = _close_as_late(nats.close, _CLOSES_ITSELF, paths) + _close_as_late(nats.client_close, _CLOSES_UNREAD, paths)
-    alike = _any_queued(nats.all[:, TimingTables.LATE] + close)
-    apart = _any_queued(nats.handshake[:, TimingTables.LATE] + close) + _late_or_person(nats)
+    alike = any_queue(nats.all[:, TimingTables.LATE] + close)
+    apart = any_queue(nats.handshake[:, TimingTables.LATE] + close) + _late_or_person(nats)
     return _either(alike, apart)
 
 
@@ -255,19 +261,14 @@ def _device(nats: ExchangeNats) -> Floats:
     """Log-likelihoods by member of a device that delays its closes as it does its answers: all is late by one delay, or
     handshakes and closes are, and what applications and persons answer by another one."""
     closes = nats.closes[:, TimingTables.LATE]
-    return _either(_any_late(nats.all, closes), _any_late(nats.handshake, closes) + _late_or_person(nats))
+    return _either(any_delay(nats.all, closes), any_delay(nats.handshake, closes) + _late_or_person(nats))
 
 
 def _late_or_person(nats: ExchangeNats) -> Floats:
     """Log-likelihoods by member of what applications answer late by any delay, or a person."""
-    by_delay, by_person = _any_late(nats.application), nats.application[:, TimingTables.PERSON]
+    by_delay, by_person = any_delay(nats.application), nats.application[:, TimingTables.PERSON]
     either: Floats = np.logaddexp(log(1 - _PERSONS) + by_delay, log(_PERSONS) + by_person)
     return either
-
-
-def _any_queued(nats: Floats) -> Floats:
-    possible = QUEUED_SHARES > 0
-    return sum_nats(nats[:, possible] + np.log(QUEUED_SHARES[possible]))
 
 
 def _close_as_late(close: Floats, at_once: float, paths: Paths) -> Floats:
@@ -292,11 +293,11 @@ def _late_behind(nats: ExchangeNats, close: Floats, by_delay: Floats, paths: Pat
 def _late_in_all_behind(nats: ExchangeNats, close: Floats, by_delay: Floats) -> Floats:
     """The same of hosts that are late in every answer behind it: by one delay, or by one in handshakes and another one
     where applications answer. Delays are as probable as end to end, so that closes tell the leg, not answers alone."""
-    late = by_delay + _late_by_more(nats.handshake[:, TimingTables.LATE])[:, :, None]
+    late = by_delay + delays_beyond_legs(nats.handshake[:, TimingTables.LATE])[:, :, None]
     both = np.flatnonzero(np.any(nats.handshake != 0, axis=1))  # without handshakes one delay is the other
     alike = _late_by_more_closing(nats.all[both], nats.closes[both], close[both])
     late[both] = _either(alike, late[both])
-    found: Floats = late + _DELAYS_BEYOND[:, None]
+    found: Floats = late + DELAYS_BEYOND[:, None]
     return found
 
 
@@ -305,19 +306,10 @@ def _late_by_more_closing(answers: Floats, closes: Floats, close: Floats) -> Flo
     than the leg, and of closes that are as late, or take as long as the leg (`close`)."""
     late = answers[:, TimingTables.LATE]
     found: Floats = np.logaddexp(
-        log(_CLOSES_AT_ONCE) + _late_by_more(late)[:, :, None] + close,
-        log(1 - _CLOSES_AT_ONCE) + _late_by_more(late + closes[:, TimingTables.LATE])[:, :, None],
+        log(_CLOSES_AT_ONCE) + delays_beyond_legs(late)[:, :, None] + close,
+        log(1 - _CLOSES_AT_ONCE) + delays_beyond_legs(late + closes[:, TimingTables.LATE])[:, :, None],
     )
     return found
-
-
-def _late_by_more(late: Floats) -> Floats:
-    """Log-likelihoods by member and leg, given those by delay: of any delay but those that are shorter than the leg."""
-    order = np.argsort(-LATE_LEAST_S, kind="stable")
-    shares = LATE_SHARES[order]
-    summed = np.logaddexp.accumulate(late[:, order] + np.log(shares), axis=1) - np.log(np.cumsum(shares))
-    count = np.searchsorted(-LATE_LEAST_S[order], -HIDDEN_S, side="right")
-    return summed[:, count - 1]
 
 
 def _own_close(closes: Floats, paths: Paths) -> Floats:
@@ -334,27 +326,52 @@ def _late_close(nats: ExchangeNats, paths: Paths) -> Floats:
     return _close_as_late(nats.closes, _CLOSES_AT_ONCE, paths)
 
 
-def _leg_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> tuple[Floats, Floats]:
+class _Said(Struct, frozen=True):
+    """Log-likelihoods by member, leg and nature of what applications answer, closes included: `closes` alone, and `all`
+    where everything takes as long as the leg, or applications take longer, by any one delay (`by_delay`) or others."""
+
+    closes: Floats
+    by_delay: Floats | None
+    all: Floats
+
+    @classmethod
+    def behind(cls, nats: ExchangeNats, priors: Priors, paths: Paths) -> _Said:
+        """Of what stands behind a leg."""
+        closes = _close_behind(nats.close, _CLOSES_ITSELF, paths)
+        closes += _close_behind(nats.client_close, _CLOSES_UNREAD, paths)
+        steady, by_delay = priors.steady_application, None
+        if priors.closes:
+            by_delay = _late_by_more_closing(nats.application, nats.closes, closes)
+            behind = _late_behind(nats, closes, by_delay, paths, steady)
+        else:
+            behind = _late_application(nats, paths, steady)[:, None, None]
+        late = log(priors.late_application) + behind
+        at_once = log(1.0 - priors.late_application) + by_nature(nats.application) + closes
+        return cls(closes, by_delay, np.logaddexp(at_once, late))
+
+
+def _leg_nats(nats: ExchangeNats, said: _Said, priors: Priors, paths: Paths) -> tuple[Floats, Floats]:
     """Log-likelihoods by member and leg, the leg's prior included: all exchanges cross it, or applications are late
     too, or (where closes tell the leg from what they take) all answers; and where TLS ends at the split point."""
-    handshake, application = by_nature(nats.handshake), by_nature(nats.application)
-    close = _close_behind(nats.close, _CLOSES_ITSELF, paths) + _close_behind(nats.client_close, _CLOSES_UNREAD, paths)
-    tls_close = _close_behind(nats.closes, _ENDS_TLS_AND_CLOSES, paths)
-    steady = priors.steady_application
-    if priors.closes:
-        by_delay = _late_by_more_closing(nats.application, nats.closes, close)
-        behind = _late_behind(nats, close, by_delay, paths, steady)
-    else:
-        behind = _late_application(nats, paths, steady)[:, None, None]
-    late = log(priors.late_application) + behind
-    crossing = handshake + np.logaddexp(log(1.0 - priors.late_application) + application + close, late)
-    if priors.closes:
+    crossing = by_nature(nats.handshake) + said.all
+    if said.by_delay is not None:
         crossing = np.logaddexp(
-            crossing + log(1.0 - priors.late), log(priors.late) + _late_in_all_behind(nats, close, by_delay)
+            crossing + log(1.0 - priors.late),
+            log(priors.late) + _late_in_all_behind(nats, said.closes, said.by_delay),
         )
-    tls_ends = end_nats(nats.handshake, paths)[:, None, None] + application + tls_close
+    tls_close = _close_behind(nats.closes, _ENDS_TLS_AND_CLOSES, paths)
+    tls_ends = end_nats(nats.handshake, paths)[:, None, None] + by_nature(nats.application) + tls_close
     natures = paths.natures[:, None]
     return sum_nats(crossing + natures) + LEG_NATS, sum_nats(tls_ends + natures) + LEG_NATS
+
+
+def _programs(nats: ExchangeNats, said: _Said, paths: Paths) -> Floats:
+    """Log-likelihoods by member and time of programs that compute for so long before they go on: what they say shows
+    what it would behind a leg, or they close at once, and their libraries answer TLS handshakes at once."""
+    closing_at_once = by_nature(nats.application) + end_nats(nats.closes, paths)[:, None, None]
+    either = np.logaddexp(log(1 - _PROGRAMS_CLOSE) + said.all, log(_PROGRAMS_CLOSE) + closing_at_once)
+    programs: Floats = end_nats(nats.handshake, paths)[:, None] + sum_nats(either + paths.natures[:, None]) + LEG_NATS
+    return programs
 
 
 def _close_behind(close: Floats, at_once: float, paths: Paths) -> Floats:

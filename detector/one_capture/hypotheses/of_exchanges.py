@@ -26,8 +26,8 @@ _ALL_ELSEWHERE = 0.01
 
 class OfExchanges(Struct, frozen=True):
     """Log-likelihoods of groups' exchanges: end to end, behind a split whose leg everything crosses, behind one where
-    TLS ends, behind one that connects before it answers, behind a cache, behind an unsteady leg, and behind something
-    that answers handshakes alone."""
+    TLS ends, behind one that connects before it answers, behind a cache, behind an unsteady leg, behind something that
+    answers handshakes alone, and end to end where programs take as long as a leg."""
 
     end: Floats
     crossing: Floats
@@ -36,6 +36,7 @@ class OfExchanges(Struct, frozen=True):
     cached: Floats
     unsteady: Floats
     answered: Floats
+    programs: Floats
 
     @property
     def split(self) -> Floats:
@@ -62,7 +63,7 @@ def of_exchanges(
     passing = _of(part.beside(references), waiting.of(members), answered[members], hits)
     passing_nats = share_nats - _elsewhere_nats(part, references)
     either = {}
-    for name in (name for name in OfExchanges.__struct_fields__ if name != "end"):  # what is end to end has no leg
+    for name in (name for name in OfExchanges.__struct_fields__ if name not in ("end", "programs")):  # no leg in these
         nats = getattr(found, name).copy()
         nats[some] = np.logaddexp(np.log1p(-np.exp(share_nats)) + nats[some], passing_nats + getattr(passing, name))
         either[name] = nats
@@ -93,4 +94,5 @@ def _of(groups: Groups, waiting: WaitingNats, answered: Floats, cached: CacheNat
         cached=of_any(lambda each: each.cached(cached)),
         unsteady=of_any(Groups.unsteady),
         answered=of_any(lambda each: each.behind_answered(answered)),
+        programs=groups.programs(),
     )

@@ -58,15 +58,17 @@ def with_other_connections(
 def _before(speaks_web: npt.NDArray[np.bool_], priors: Priors) -> tuple[tuple[tuple[str, ...], Floats | float], ...]:
     """How probable hypotheses for one connection are beforehand, by the fields of `Posterior` that hold each.
 
-    At the client's side a connection by itself leaves caches out, so that it counts a split as a little less.
+    At the client's side a connection by itself leaves caches out, so that it counts a split as a little less, and
+    programs, unless it stays at one site.
     """
     holding = priors.split * HOLDS_ACKS
     answered = (1 - priors.split) * priors.handshakes_answered
-    ordinary = (1 - priors.split) * (1 - priors.handshakes_answered)
+    programs = (1 - priors.split) * priors.programs * priors.closes
+    ordinary = 1 - priors.split - answered - programs
     late, site = ordinary * priors.late, ordinary * (priors.balancer + priors.front_ends(speaks_web))
     return (
         (("split",), priors.split - holding), (("holding",), holding), (("handshakes_answered",), answered),
-        (("late", "fleet"), late), (("site",), site), (("end",), ordinary - late - site),
+        (("late", "fleet"), late + programs), (("site",), site), (("end",), ordinary - late - site),
     )  # fmt: skip
 
 

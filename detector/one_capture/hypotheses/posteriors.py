@@ -12,6 +12,8 @@ A *member* is what has a hidden leg of its own: a server's address at the client
 - hosts that are alike: one sort of path delays all their answers by the same short time;
 - busy hosts: most members are late, each in its own way;
 - devices: most members' devices delay all that they say, each in its own way, and their closes as well;
+- programs: end to end, and machines compute for as long, and as steadily, as a leg would take before all that they
+  say, but for what libraries answer;
 - handshakes answered for others (SYN proxies and cookies): data pass end to end, but the handshake says nothing.
 
 Probabilities multiply over exchanges, tempered within a connection (`CONNECTION_CORRELATION`), because what delays one
@@ -64,10 +66,10 @@ class Posterior(Struct, frozen=True):
     """Probabilities of groups (one element a group) and of their members' hidden legs.
 
     `split`, `end`, `late` (end to end, and every member late in all answers, or most of them in their own ways, devices
-    among them), `fleet`, `handshakes_answered`, `holding` (a split whose acknowledgements are held back) and `site` (a
-    leg inside the server's own site at every member) sum to one. `leg_nats` is the log posterior of each member's leg
-    over `HIDDEN_S` given that it has one; `member_site` the probability of a leg inside its site given that the group
-    is end to end, and `member_wired_site` that of one behind which answers vary no more than over a wire.
+    and programs among them), `fleet`, `handshakes_answered`, `holding` (a split whose acknowledgements are held back)
+    and `site` (a leg inside the server's own site at every member) sum to one. `leg_nats` is the log posterior of each
+    member's leg over `HIDDEN_S` given that it has one; `member_site` the probability of a leg inside its site given
+    that the group is end to end, and `member_wired_site` that of one behind which answers vary no more than a wire.
     """
 
     split: Floats
@@ -99,13 +101,14 @@ def joined(parts: Sequence[Posterior]) -> Posterior:
 
 class Seen(Struct, frozen=True):
     """Log-likelihoods of what else is seen, by group: end to end, behind a split, behind one that holds its
-    acknowledgements back, with answered handshakes, and behind one that connects before it answers."""
+    acknowledgements back, with answered handshakes, behind one that connects before it answers, and of programs."""
 
     end: Floats
     split: Floats
     holding: Floats
     handshakes_answered: Floats
     connects_first: Floats
+    programs: Floats
 
 
 def posterior(
@@ -140,7 +143,7 @@ def posterior(
     return Posterior(
         split=np.sum([share[name] for name in _SPLITS], axis=0),
         end=share["each by itself"] * np.maximum(1.0 - all_late - all_site, 0.0) + share["alike"],
-        late=share["each by itself"] * all_late + share["busy"] + share["devices"],
+        late=share["each by itself"] * all_late + share["busy"] + share["devices"] + share["programs"],
         fleet=share["alike, applications late"] + share["fleet"],
         handshakes_answered=share["handshakes answered"],
         holding=share["holding"],
@@ -168,7 +171,9 @@ def _nats(groups: Groups, seen: Seen, of: OfExchanges) -> dict[str, Floats]:
     whole = log(1.0 - priors.split)
     # What one member does, is no habit of many.
     together = np.where(summed(members.answers.astype(np.float64)) > 1, 1.0, _NEVER)
-    plain = np.log(1.0 - together * (priors.fleet + priors.busy + priors.devices) - priors.handshakes_answered)
+    programs = priors.programs * (seen.programs > -np.inf)
+    late = together * (priors.fleet + priors.busy + priors.devices) + programs
+    plain = np.log(1.0 - late - priors.handshakes_answered)
     ordinary = 1 - HOLDS_ACKS - priors.connects_first - priors.caches - priors.unsteady
     are_alike = whole + plain + np.log(_ALIKE * together)
     busy = summed(_busy(members, priors) + without)
@@ -186,6 +191,7 @@ def _nats(groups: Groups, seen: Seen, of: OfExchanges) -> dict[str, Floats]:
         "fleet": whole + np.log(together) + log(priors.fleet) + fleet + seen.end,
         "busy": whole + np.log(together) + log(priors.busy) + busy + seen.end,
         "devices": whole + np.log(together) + log(priors.devices) + devices + seen.end,
+        "programs": whole + log(priors.programs) + of.programs + seen.programs,
     }
 
 

@@ -115,8 +115,9 @@ class SideEvidence(Struct, frozen=True):
         closes = no_closes()
         units = self._units(self.timing.connection, self.variation[member], closes, closes.member)
         kind, first = numbered([units.kind, member])
-        once, alone, nothing = Units(units.kinds, units.kind[first]), np.arange(len(first)), np.zeros(len(first))
-        return self._posterior(once, once, member[first], alone, len(first), Beside(nothing, nothing, nothing)), kind
+        once, member, alone = Units(units.kinds, units.kind[first]), member[first], np.arange(len(first))
+        beside = Beside.nothing(self.timing.near_s[member], at_client=self.clients is None)
+        return self._posterior(once, once, member, alone, len(first), beside), kind
 
     def _posterior(
         self,
@@ -191,6 +192,7 @@ class SideEvidence(Struct, frozen=True):
             holding=either + same,
             handshakes_answered=either + other,
             connects_first=beside.waits + as_fast + same,
+            programs=beside.programs + as_fast + same,
         )
 
 

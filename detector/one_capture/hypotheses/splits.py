@@ -94,6 +94,15 @@ class Groups(Struct, frozen=True):
         """The same where TLS ends at the split point."""
         return self._split(self.legs_behind_tls, self.alike.legs_behind_tls)
 
+    def programs(self) -> Floats:
+        """Log-likelihoods by group of programs that take as long as legs do before all that they say, each its own time
+        or all the same; references cross no leg."""
+        if not self.priors.programs:
+            return np.full(self.count, _NEVER)
+        without = np.repeat(self.reference.nats[:, :1], self.reference.nats.shape[1], axis=1)
+        end = replace(self, reference=replace(self.reference, nats=without))
+        return end._split(self.members.programs + without[:, 1:], self.alike.programs)
+
     def waiting(self, waiting: WaitingNats) -> Floats:
         """Log-likelihoods by group of splits whose handshakes wait for the far leg; a member of which acknowledgements
         show nothing looks as end to end."""

@@ -1,11 +1,21 @@
-"""Sums of log-likelihoods: over what may be, over legs, over the members of groups."""
+"""Sums of log-likelihoods: over what may be, over legs and delays, over the members of groups."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from detector.one_capture.likelihoods.timing_tables import Floats
+from detector.one_capture.likelihoods.timing_tables import (
+    HIDDEN_S,
+    LATE_LEAST_S,
+    LATE_SHARES,
+    QUEUED_SHARES,
+    Floats,
+    TimingTables,
+)
 from detector.one_capture.members import Ints
+
+#: How probable delays are that are no shorter than each leg (nats).
+DELAYS_BEYOND: Floats = np.log([LATE_SHARES[leg_s <= LATE_LEAST_S].sum() for leg_s in HIDDEN_S])
 
 
 def sum_nats(rows: Floats) -> Floats:
@@ -22,6 +32,26 @@ def any_leg(nats: Floats) -> Floats:
     """Any leg of the columns, one as probable as another."""
     mean: Floats = sum_nats(nats) - np.log(nats.shape[1])
     return mean
+
+
+def any_delay(nats: Floats, closes: Floats | float = 0.0) -> Floats:
+    """Log-likelihoods by member of answers that are late by any one delay, given those of `closes` by delay."""
+    return sum_nats(nats[:, TimingTables.LATE] + closes + np.log(LATE_SHARES))
+
+
+def any_queue(nats: Floats) -> Floats:
+    """Any delay of a queue in the leg, given the log-likelihoods by delay."""
+    possible = QUEUED_SHARES > 0
+    return sum_nats(nats[:, possible] + np.log(QUEUED_SHARES[possible]))
+
+
+def delays_beyond_legs(late: Floats) -> Floats:
+    """Log-likelihoods by member and leg, given those by delay: of any delay but those that are shorter than the leg."""
+    order = np.argsort(-LATE_LEAST_S, kind="stable")
+    shares = LATE_SHARES[order]
+    summed = np.logaddexp.accumulate(late[:, order] + np.log(shares), axis=1) - np.log(np.cumsum(shares))
+    count = np.searchsorted(-LATE_LEAST_S[order], -HIDDEN_S, side="right")
+    return summed[:, count - 1]
 
 
 def by_group(values: Floats, group: Ints, groups: int) -> Floats:

@@ -4,10 +4,10 @@ At the server's side a near leg that ends at a split point is a wire between mac
 the client's access link, which spreads the segments of a train and so their acknowledgements (`crates/evidence`,
 trains.rs). What a client takes to answer, always or sometimes, changes nothing of it: acknowledgements are the stack's.
 
-Shares of spreads are learned from networks of known truth (`python -m benchmarks.one_ended_learning.links`), by the bytes of the
-trains, since links that bundle acknowledgements make short ones look fast, and by whether round trips are steady, since
-both measure one path. What a fast near leg says for a split is bounded: clients in data centres and on fast fibre have
-one, too, how many depends on the service, and no table can hold it.
+Shares of spreads are learned from networks of known truth (`python -m benchmarks.one_ended_learning.links`), by the
+bytes of the trains, since links that bundle acknowledgements make short ones look fast, and by whether round trips are
+steady, since both measure one path. What a fast near leg says for a split is bounded: clients in data centres and on
+fast fibre have one, too, how many depends on the service, and no table can hold it.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ class Priors(Struct, frozen=True):
     steady_application: float = 0.0  # of members that are late where applications answer: as steadily as a leg
     steady: float = 0.0  # of members that are late in all answers: as steadily as a leg would make them
     devices: float = 0.0  # of a group that is end to end: devices delay all that its members say, closes as well
+    programs: float = 0.0  # of a group that is end to end: programs take as long as a leg before all that they say
     closes: bool = False  # whether closes are weighed beside answers
 
     def front_ends(self, speaks_web: npt.NDArray[np.bool_]) -> Floats:
@@ -51,16 +52,18 @@ class Priors(Struct, frozen=True):
 #: leg, since the shapes of hosts' delays are assumed, not measured. One split in ten has legs in which something
 #: queues, as at the client's side. One in twenty lets handshakes pass and acknowledges data in the clients' names, as
 #: is assumed where stacks are compared (`client_stacks.COPIES`). Of a hundred groups one has devices that delay
-#: whatever is said, each in its own way, which is assumed: half as many as are busy.
+#: whatever is said, each in its own way, which is assumed: half as many as are busy. Of twenty groups one is programs
+#: that compute for nearly the same time before they go on (work on rows of a table, calls of a service), which is
+#: assumed as well: it bounds what application answers say for a split, however many there are.
 PRIORS = {
     GroupSide.CLIENT: Priors(
         split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.05, late=0.02, late_application=0.08, balancer=0.03,
         front_end=0.1, too_short=0.25, shortest_s=0.01, common_leg=0.0, connects_first=0.1, caches=0.1, unsteady=0.1,
-        steady_application=0.1,
+        steady_application=0.1, programs=0.05,
     ),
     GroupSide.SERVER: Priors(
         split=0.2, fleet=0.06, busy=0.02, handshakes_answered=0.05, late=0.05, late_application=0.1, balancer=0.0,
         front_end=0.0, too_short=0.0, shortest_s=0.0, common_leg=0.5, connects_first=0.05, unsteady=0.1, steady=0.1,
-        devices=0.01, closes=True,
+        devices=0.01, programs=0.05, closes=True,
     ),
 }  # fmt: skip

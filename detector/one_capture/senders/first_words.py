@@ -6,9 +6,9 @@ wire. A client makes its first words only then, they are a longer packet than th
 link, whose grants and rate delay them; where a device delays all that it says, it delays them as well. Splits that
 connect as soon as the client's SYN comes have them late by the hidden leg, less the near one's round trip.
 
-What is learned from networks of known truth (`python -m benchmarks.one_ended_learning.near_legs`) is how many of a group's
-first words leave at once: behind splits, and of clients end to end whose answers are late, with which a split may be
-confused. Where the server speaks first there are no such words.
+What is learned from networks of known truth (`python -m benchmarks.one_ended_learning.near_legs`) is how many of a
+group's first words leave at once: behind splits, and of clients end to end whose answers are late, with which a split
+may be confused. Where the server speaks first there are no such words.
 """
 
 from __future__ import annotations

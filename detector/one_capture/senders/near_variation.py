@@ -1,8 +1,9 @@
 """How much round trips of the near leg vary: at the server's side that of a split is a wire, an access link varies.
 
-Shares of classes are learned from networks of known truth (`python -m benchmarks.one_ended_learning.near_legs`): behind splits,
-and of clients end to end whose answers are late. The tables of exchanges know four classes of paths; as evidence of its
-own the variation is taken as finely as it tells: a wire across the Internet varies by 2 ms as often as an access link.
+Shares of classes are learned from networks of known truth (`python -m benchmarks.one_ended_learning.near_legs`): behind
+splits, and of clients end to end whose answers are late. The tables of exchanges know four classes of paths; as
+evidence of its own the variation is taken as finely as it tells: a wire across the Internet varies by 2 ms as often as
+an access link.
 """
 
 from __future__ import annotations

@@ -197,7 +197,7 @@ def _of_equal_answers(kind: ExchangeKind, excess_s: float, times: int, members: 
     nats = Measured(timing.member, timing.kind, none, bins, timing.weight, members).once().nats(tables)
     nothing = np.zeros(1)
     silent = ReferenceNats(unknown := np.zeros((members, 1 + len(HIDDEN_S))), np.full(members, np.nan))
-    seen = Seen(end=nothing, split=nothing, holding=nothing, handshakes_answered=nothing, connects_first=nothing)
+    seen = Seen(nothing, nothing, nothing, nothing, nothing, nothing)
     paths = Paths(*(
         np.repeat(rows[:1], members, axis=0) for rows in (tables.nature_nats, tables.end_nature_nats, tables.shift_nats)
     ))  # fmt: skip

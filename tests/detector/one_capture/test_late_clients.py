@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detector.one_capture.hypotheses.member_nats import _late_by_more
+from detector.one_capture.hypotheses.sums import delays_beyond_legs
 from detector.one_capture.likelihoods.timing_tables import (
     HIDDEN_S,
     LATE_LEAST_S,
@@ -63,7 +63,7 @@ def test_no_leg_is_longer_than_the_delays_of_what_waits_behind_it() -> None:
     """Given one delay, all legs up to it explain it, by its share of those that the leg leaves, and no longer one."""
     place = int(np.argmin(np.abs(LATE_LEAST_S - 0.05)))
     late = np.where(np.arange(len(LATE_SHARES)) == place, 0.0, -np.inf)[None]
-    found = np.exp(_late_by_more(late)[0])
+    found = np.exp(delays_beyond_legs(late)[0])
     for leg_s, share in zip(HIDDEN_S, found, strict=True):
         left = LATE_SHARES[leg_s <= LATE_LEAST_S].sum()
         assert share == pytest.approx(LATE_SHARES[place] / left if leg_s <= LATE_LEAST_S[place] else 0.0)

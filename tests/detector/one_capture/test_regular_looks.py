@@ -10,13 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detector.one_capture.classes import LEAST_SPLIT
 from detector.one_capture.hypotheses import regular_looks
 from detector.one_capture.hypotheses.regular_looks import LooksNats, Said, looks_nats, said_by
 from detector.one_capture.members import Ints
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.captures.packets import Direction
-from pepscope.results.verdicts import GroupSide
 from tests.detector.one_capture.made_exchanges import Asked
 from tests.detector.one_capture.made_vantages import Talk, judged, vantage
 
@@ -128,7 +126,7 @@ def test_a_program_that_looks_at_regular_times_is_no_split() -> None:
         for looks in (True, False)
     )
     assert looks < 0.5
-    assert leg > LEAST_SPLIT[GroupSide.SERVER]
+    assert leg / (1 - leg) > 4 * looks / (1 - looks)
 
 
 def test_a_program_that_looks_may_stand_behind_a_leg() -> None:

@@ -25,10 +25,15 @@ def _nats(spread_s: float, train_bytes: float, variation_s: float = _STEADY_S) -
     return float(link_nats(*(np.asarray([each]) for each in (spread_s, train_bytes, variation_s)))[0])
 
 
-def _judged(count: int, excess_ms: tuple[float, float], trains: tuple[int, float] | None) -> SidePosteriors:
+def _judged(
+    count: int,
+    excess_ms: tuple[float, float],
+    trains: tuple[int, float] | None,
+    kind: ExchangeKind = ExchangeKind.COMMAND,
+) -> SidePosteriors:
     """Connections of one client whose answers are as late as these, in turn; each with trains of so many bytes and
     so much spread (s a full segment)."""
-    late = [(ExchangeKind.COMMAND, excess_ms[number % 2]) for number in range(8)]
+    late = [(kind, excess_ms[number % 2]) for number in range(8)]
     made = vantage([Talk(excess_ms=late)] * count, at_client=False)
     if trains is not None:
         size, spread_s = trains
@@ -87,7 +92,7 @@ def test_trains_add_up_by_group_in_any_order(rows: list[tuple[int, int, int]], r
 
 def test_late_answers_over_an_access_link_are_the_clients() -> None:
     wire, cell, unknown = (
-        float(_judged(4, (40.2, 41.0), trains).groups.split[0])
+        float(_judged(4, (40.2, 41.0), trains, ExchangeKind.TLS_FINISHED).groups.split[0])
         for trains in ((60_000, _WIRE_S), (60_000, _CELL_S), None)
     )
     assert cell < unknown < wire

@@ -1,0 +1,61 @@
+"""Programs that compute for as long, and as steadily, before all that they say as a hidden leg would take."""
+
+from __future__ import annotations
+
+import pytest
+
+from detector.one_capture.classes import LEAST_SPLIT
+from pepscope.captures.exchanges import ExchangeKind
+from pepscope.results.verdicts import GroupSide
+from tests.detector.one_capture.made_vantages import Talk, judged
+
+STEADY_MS = (30.2, 30.9, 30.4, 31.3, 30.6, 31.0)
+SERVERS = ("192.0.2.1", "198.51.100.1", "203.0.113.1", "198.18.0.1")
+
+
+def of_clients(
+    kind: ExchangeKind, *, clients: int = 1, ports: tuple[int, ...] = (5432,), closes_ms: float | None = 30.7
+) -> float:
+    """The most probable split where clients take so long before whatever they say to a server, as often as anybody
+    counts."""
+    talks = [
+        Talk(f"192.0.2.{1 + client}", [(kind, late_ms) for late_ms in STEADY_MS], port=port, close_ms=closes_ms)
+        for client in range(clients)
+        for port in ports
+        for _ in range(20)
+    ]
+    return float(judged(talks, at_client=False).groups.split.max())
+
+
+@pytest.mark.parametrize("kind", [ExchangeKind.COMMAND, ExchangeKind.TURN, ExchangeKind.HTTP_NEXT_REQUEST])
+@pytest.mark.parametrize("closes_ms", [None, 0.3, 30.7])
+def test_no_number_of_what_programs_say_is_a_split(kind: ExchangeKind, closes_ms: float | None) -> None:
+    assert of_clients(kind, closes_ms=closes_ms) < LEAST_SPLIT[GroupSide.SERVER]
+
+
+@pytest.mark.parametrize(("clients", "ports"), [(4, (5432,)), (1, (5432, 6379)), (3, (5432, 6379, 80))])
+def test_no_number_of_clients_and_ports_of_a_program_is_a_split(clients: int, ports: tuple[int, ...]) -> None:
+    assert of_clients(ExchangeKind.TURN, clients=clients, ports=ports) < LEAST_SPLIT[GroupSide.SERVER]
+
+
+def test_what_libraries_answer_as_late_shows_a_leg() -> None:
+    assert of_clients(ExchangeKind.TLS_FINISHED) > LEAST_SPLIT[GroupSide.SERVER]
+
+
+def of_servers(near_ms: float, kind: ExchangeKind = ExchangeKind.HTTP_REQUEST) -> float:
+    """The probability of a split where servers at one distance each take a time of their own."""
+    talks = [
+        Talk(server, [(kind, own_ms + late_ms - 30.0) for late_ms in STEADY_MS], round_trip_ms=near_ms)
+        for server, own_ms in zip(SERVERS, (12.0, 30.0, 55.0, 80.0), strict=True)
+        for _ in range(6)
+    ]
+    return float(judged(talks, at_client=True).groups.split[0])
+
+
+def test_services_of_one_site_that_take_their_time_are_no_split() -> None:
+    assert of_servers(0.3) < LEAST_SPLIT[GroupSide.CLIENT]
+    assert of_servers(0.3, ExchangeKind.TLS_FINISHED) > LEAST_SPLIT[GroupSide.CLIENT]
+
+
+def test_far_servers_do_not_all_take_as_long_as_legs_by_one_cause() -> None:
+    assert of_servers(20.0) > LEAST_SPLIT[GroupSide.CLIENT]
