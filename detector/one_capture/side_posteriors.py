@@ -13,10 +13,10 @@ from detector.one_capture.classes import LEAST_SPLIT, LEAST_WHOLE
 from detector.one_capture.columns import VantageColumns, selected
 from detector.one_capture.hypotheses.alike_ports import (
     Legs,
+    by_distance,
     networks_of,
     open_networks,
     with_alike_ports,
-    without_ports,
 )
 from detector.one_capture.hypotheses.beside_exchanges import of_clients, of_servers
 from detector.one_capture.hypotheses.moments import answer_pairs
@@ -32,7 +32,7 @@ from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exc
 from detector.one_capture.likelihoods.legs import common_leg_nats
 from detector.one_capture.likelihoods.other_ports import Shares, with_other_ports
 from detector.one_capture.likelihoods.priors import PRIORS, Priors
-from detector.one_capture.likelihoods.references.port_references import port_references
+from detector.one_capture.likelihoods.references.port_references import farther_ports, port_references
 from detector.one_capture.likelihoods.references.reference_nats import reference_nats
 from detector.one_capture.likelihoods.timing_tables import Floats, timing_tables
 from detector.one_capture.likelihoods.waiting_handshakes import waiting_nats
@@ -77,7 +77,8 @@ def _by_alike_ports(posteriors: SidePosteriors, vantage: VantageColumns, table: 
     """The same, given what a network's ports show together where one of several is open."""
     where, at_client = posteriors.places, posteriors.side is GroupSide.CLIENT
     answered = np.bincount(where.member_group[posteriors.timing.member], minlength=len(where.network)) > 0
-    network = networks_of(where)
+    farther = _farther(posteriors.timing, where, at_client=at_client)
+    network = networks_of(where, farther)
     # Ports change none that is decided where they only raise, and none at all where none of them shows a split.
     bounds = (
         (1 - LEAST_WHOLE[posteriors.side], LEAST_SPLIT[posteriors.side])
@@ -87,13 +88,13 @@ def _by_alike_ports(posteriors: SidePosteriors, vantage: VantageColumns, table: 
     weighed = open_networks(posteriors.groups.split, answered, network, bounds)
     if not len(weighed):
         return posteriors
-    # At the server's side a port that is surely not split is not alike those that may be.
-    pooled = np.isin(network, weighed) & (at_client | (posteriors.groups.split > 1 - LEAST_WHOLE[posteriors.side]))
-    weighed = np.unique(network[pooled])
-    part = selected(vantage, np.flatnonzero(pooled[where.group]), np.ones(len(vantage.references), np.bool_))
-    alike = _weigh(
-        part, posteriors.side, places(without_ports(part.columns), at_client=at_client, table=table), each=False
-    )
+    # At the server's side a port that is surely not split is not alike those that may be, but shows how far hosts are.
+    may_be = at_client | farther | (posteriors.groups.split > 1 - LEAST_WHOLE[posteriors.side])
+    pooled = np.isin(network // 2, weighed // 2) & may_be
+    weighed, rows = np.unique(network[pooled]), np.flatnonzero(pooled[where.group])
+    part = selected(vantage, rows, np.ones(len(vantage.references), np.bool_))
+    columns = by_distance(part.columns, farther[where.group][rows])
+    alike = _weigh(part, posteriors.side, places(columns, at_client=at_client, table=table), each=False)
     networks = int(network.max()) + 1
     together, one_host = np.full(networks, np.nan), np.zeros(networks, np.bool_)
     answering = alike.places.member_group[np.unique(alike.timing.member)]
@@ -102,6 +103,11 @@ def _by_alike_ports(posteriors: SidePosteriors, vantage: VantageColumns, table: 
     own = _legs(posteriors, one_host[network])
     groups = with_alike_ports(posteriors.groups, answered, network, own, together, one_host[network], posteriors.side)
     return replace(posteriors, groups=groups)
+
+
+def _farther(timing: ExchangeTiming, where: Places, *, at_client: bool) -> npt.NDArray[np.bool_]:
+    """By group, whether its port is farther away than others of the same hosts, as far as that is weighed."""
+    return np.zeros(len(where.network), np.bool_) if at_client else farther_ports(timing, where)
 
 
 def _legs(posteriors: SidePosteriors, one_host: npt.NDArray[np.bool_]) -> Legs:
@@ -128,7 +134,8 @@ def _weigh(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
         beside = of_clients(vantage, where, timing, variation_s, answered, of_stacks)
     of_groups = evidence.weighed(where.member_group, groups, beside)
     if not at_client:
-        of_groups = _by_other_ports(of_groups, answered, where, PRIORS[side])
+        network = networks_of(where, _farther(timing, where, at_client=at_client))
+        of_groups = _by_other_ports(of_groups, answered, where, network, PRIORS[side])
     alone, kind = evidence.weighed_alone(where.member) if each else (of_groups, where.group)
     return SidePosteriors(
         side=side,
@@ -137,7 +144,7 @@ def _weigh(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
         timing=timing,
         variation_s=variation_s,
         reference_s=evidence.reference.round_trip_s,
-        other_port_s=np.full(len(timing.near_s), np.nan) if evidence.ports is None else evidence.ports.round_trip_s,
+        other_port_s=evidence.ports.round_trip_s,
         near_nats=beside.split - beside.end,
         stack_nats=of_stacks,
         groups=of_groups,
@@ -166,7 +173,7 @@ def _evidence(
         closes=no_closes() if at_client else closes(vantage.columns, where, timing),
         variation=tables.variation_class(variation_s)[where.member_group],
         reference=reference_nats(vantage.references, where, timing, at_client=at_client),
-        ports=port_references(timing, where) if at_client else None,
+        ports=port_references(timing, where, side),
         handshakes=handshake_nats(_acknowledged(timing, closing_s, where.member), varies_s, moved_share, lagging, side),
         waiting=waiting_nats(timing.handshake_s, timing.plain_s, varies_s, timing.handshakes)
         if at_client
@@ -199,14 +206,15 @@ def _client_stack_nats(vantage: VantageColumns, where: Places) -> Floats:
     return client_stack_nats(vantage.senders, form, where.group, len(where.network))
 
 
-def _by_other_ports(groups: Posterior, answered: npt.NDArray[np.bool_], where: Places, priors: Priors) -> Posterior:
-    """The posteriors of groups, given those of the other ports of their networks."""
+def _by_other_ports(
+    groups: Posterior, answered: npt.NDArray[np.bool_], where: Places, network: Ints, priors: Priors
+) -> Posterior:
+    """The posteriors of groups, given those of the other ports of their networks (`network` by group)."""
     parts = {
         "split": ("split", "site"),
         "late": ("late", "fleet"),
         "rest": ("end", "handshakes_answered", "holding"),
     }
-    network = networks_of(where)
     before = Shares(
         **{name: np.sum([getattr(groups, part) for part in of], axis=0) for name, of in parts.items()},
         leg_nats=common_leg_nats(groups.leg_nats, where.member_group, len(network)), answered=answered,

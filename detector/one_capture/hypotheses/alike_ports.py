@@ -8,7 +8,8 @@ answers alone confirm that it has a leg, and not where.
 At the server's side all ports together may be less surely split than each of them: a client that takes its time makes
 every port look split, and all together show that it does. So where ports speak for a split of one another, what all
 together say raises or lowers each. Ports that look end to end say little against one that does not, since boxes for
-one port (HTTP) are common, and clear none.
+one port (HTTP) are common, and clear none. Ports that the same clients reach from farther away (`farther_ports`) are
+another network there: one box that took both would stand at one distance.
 """
 
 from __future__ import annotations
@@ -22,17 +23,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.posteriors import Posterior
-from detector.one_capture.likelihoods.other_ports import ALL_SPLIT
-from detector.one_capture.likelihoods.priors import Priors
+from detector.one_capture.likelihoods.priors import PRIORS, Priors
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.members import Ints
 from detector.one_capture.networks import Places
 from pepscope.results.verdicts import GroupSide
-
-#: Of networks that split, the share that splits all ports. At the server's side as counted: 258 of 303 simulated ones,
-#: 12 of 13 in the third laboratory (docs/decisions/105); at the client's, where nothing was counted, as assumed in
-#: `likelihoods.other_ports`.
-_ALL_SPLIT = {GroupSide.CLIENT: ALL_SPLIT, GroupSide.SERVER: 0.85}
 
 #: What ports that look end to end say at most against another's split at the server's side (nats). They take away no
 #: more than that port's own evidence for a split. Chosen on simulated seeds 5981 to 5984 (docs/decisions/112).
@@ -42,14 +37,15 @@ _MOST_AGAINST = 1.0
 _LEAST_SHARE, _MOST_NATS = 1e-300, 20.0
 
 
-def without_ports(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """Columns of connections as if all led to one port."""
-    return {**columns, "server_port": np.zeros_like(columns["server_port"])}
+def by_distance(columns: Mapping[str, npt.NDArray[Any]], farther: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[Any]]:
+    """Columns of connections as if all led to one port, and those to ports that are `farther` to another one."""
+    return {**columns, "server_port": farther.astype(columns["server_port"].dtype)}
 
 
-def networks_of(where: Places) -> Ints:
-    """The network of each group, as a number in the order of their names: as groups without ports are counted."""
-    return np.asarray(np.unique(where.network, return_inverse=True)[1], np.int64)
+def networks_of(where: Places, farther: npt.NDArray[np.bool_]) -> Ints:
+    """The network of each group and whether its port is `farther`, as a number in the order of groups `by_distance`:
+    twice that of its name, and one more."""
+    return 2 * np.asarray(np.unique(where.network, return_inverse=True)[1], np.int64) + farther
 
 
 def open_networks(split: Floats, answered: npt.NDArray[np.bool_], network: Ints, bounds: tuple[float, float]) -> Ints:
@@ -104,7 +100,8 @@ def with_alike_ports(
     against = np.clip(-others, 0.0, np.clip(nats, 0.0, _MOST_AGAINST))
     said = np.nan_to_num(np.clip(together[network] - nats, -confirmed, confirmed) - against)
     for_all = np.exp(np.maximum(said, 0.0) if side is GroupSide.CLIENT else said)
-    every, some = own.before * _ALL_SPLIT[side], own.before * (1 - _ALL_SPLIT[side])
+    all_ports = PRIORS[side].all_ports
+    every, some = own.before * all_ports, own.before * (1 - all_ports)
     odds = (every * for_all + some) / (1 - own.before - some + some * for_all) * np.exp(nats)
     moved = answered & (for_all != 1)
     share = np.where(moved, odds / (1 + odds), own.share)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from detector.one_capture.hypotheses.crossing_habits import CONNECTED, Legs, any_habit, joined_legs
 from detector.one_capture.hypotheses.fronts import FrontNats, front_nats, joined_fronts
 from detector.one_capture.hypotheses.moments import MomentNats
-from detector.one_capture.hypotheses.natures import WIRED, Paths, by_nature, end_nats
+from detector.one_capture.hypotheses.natures import Paths, by_nature, end_nats
 from detector.one_capture.hypotheses.regular_looks import OF_LATE, LooksNats
 from detector.one_capture.hypotheses.sums import (
     DELAYS_BEYOND,
@@ -53,16 +53,9 @@ _CLOSES_ITSELF, _CLOSES_UNREAD, _ENDS_TLS_AND_CLOSES = 0.1, 0.02, 0.6
 #: take as long as a leg: chosen on simulated seeds 5961, 5962, 5971 and 5972 (docs/decisions/101).
 _CLOSES_AT_ONCE = 0.9
 
-#: Of answers that are shifted end to end, those that a slow device shifts, and no slow link.
-_SLOW_DEVICES = 0.5
-
 #: Of programs that compute for as long as a leg takes before they go on, those that close at once: assumed. Programs of
 #: three laboratories do, but they only wait; what works on an answer has the last one to work on as well.
 _PROGRAMS_CLOSE = 0.5
-
-#: Of clients, those whose closes alone are late, as steadily as a leg would make them: of one in ten that does not
-#: close at once one in ten, as of hosts that are late.
-_CLOSES_BY_TIMER = 0.01
 
 
 class MemberNats(Struct, frozen=True):
@@ -194,7 +187,8 @@ def _end_parts(nats: ExchangeNats, prompt: Floats, priors: Priors, paths: Paths,
     """Log-likelihoods by way of being end to end (rows: prompt, late where an application answers, late in all, behind
     the site's front) and member, priors included: `prompt` is that of the first, `late` and `site` are the last two."""
     with_close = nats.all + nats.closes
-    shifted = by_nature(nats.all) + _shifted_close(nats.closes, paths)
+    # What shifts answers shifts no close: a slow link holds up what is longer than a FIN, a slow device computes.
+    shifted = by_nature(nats.all) + end_nats(nats.closes, paths)[:, None, None]
     prompt_handshakes = end_nats(nats.handshake, paths)
     return np.stack([
         prompt + _prompt(end_nats(with_close, paths), shifted, paths.shifts),
@@ -235,7 +229,7 @@ def _late_application(nats: ExchangeNats, paths: Paths, steady: float) -> Floats
         as_leg = any_leg(sum_nats(by_nature(nats.application) + paths.natures[:, None]))
         as_leg += end_nats(nats.closes, paths)
         by_delay = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg)
-    by_person = nats.application[:, TimingTables.PERSON] + _own_close(nats.closes, paths)
+    by_person = nats.application[:, TimingTables.PERSON] + end_nats(nats.closes, paths)
     return np.logaddexp(log(1 - _PERSONS) + by_delay, log(_PERSONS) + by_person)
 
 
@@ -312,15 +306,6 @@ def _late_by_more_closing(answers: Floats, closes: Floats, close: Floats) -> Flo
     return found
 
 
-def _own_close(closes: Floats, paths: Paths) -> Floats:
-    """Log-likelihoods by member of closes that are late by no delay of answers, but for timers of closes alone, which
-    are as steady as a leg over wires."""
-    by_timer = any_leg(sum_nats(by_nature(closes)[..., :WIRED]) - np.log(WIRED))
-    end = end_nats(closes, paths)
-    either: Floats = np.logaddexp(log(1 - _CLOSES_BY_TIMER) + end, log(_CLOSES_BY_TIMER) + by_timer)
-    return either
-
-
 def _late_close(nats: ExchangeNats, paths: Paths) -> Floats:
     """Log-likelihoods by member and delay of the closes of hosts that are late: late by the same, or at once."""
     return _close_as_late(nats.closes, _CLOSES_AT_ONCE, paths)
@@ -386,9 +371,3 @@ def _prompt(end: Floats, shifted: Floats, shift_nats: Floats) -> Floats:
     """Log-likelihoods of answers at the transport's speed; `shifted` are those of answers that all take longer by each
     of `HIDDEN_S` in each nature, as slow links make them whose round trips were measured with short packets."""
     return sum_nats(np.concatenate([end[:, None], shifted.reshape(len(end), -1)], axis=1) + shift_nats)
-
-
-def _shifted_close(closes: Floats, paths: Paths) -> Floats:
-    """Log-likelihoods by member, shift and nature of closes where answers are shifted: a slow link may hold a FIN up as
-    well, a slow device computes nothing for it."""
-    return _close_behind(closes, _SLOW_DEVICES, paths)

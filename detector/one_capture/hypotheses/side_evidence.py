@@ -67,7 +67,7 @@ class SideEvidence(Struct, frozen=True):
     closes: Closes
     variation: Ints  # class of the round trips of each member's group
     reference: ReferenceNats
-    ports: PortReferences | None  # of servers; None of clients
+    ports: PortReferences
     handshakes: HandshakeNats
     waiting: WaitingNats
     moments: AnswerPairs | None  # of clients' answers; None of servers', as what follows
@@ -139,8 +139,8 @@ class SideEvidence(Struct, frozen=True):
             here = Groups(members, alone, self.reference.of(member[inside]), of_part, count, self.priors)
             hits = None if cached is None else cached.of(inside)
             behind = self.handshakes.behind(member[inside])
-            ports = None if self.ports is None else self.ports.of(member[inside])
-            parts.append(posterior(here, seen, self.waiting.of(member[inside]), behind, hits, ports))
+            waiting, ports = self.waiting.of(member[inside]), self.ports.of(member[inside])
+            parts.append(posterior(here, seen, waiting, behind, hits, ports))
         return joined(parts)
 
     def _in_moments(self, units: Units, unit: Ints) -> Units:

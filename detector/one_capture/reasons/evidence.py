@@ -205,8 +205,8 @@ def _other_port(posteriors: SidePosteriors, number: int) -> list[Evidence]:
     other_s, transport_s = float(others_s[host]), float(near_s[host])
     numbers = {"other_port_round_trip_s": other_s, "transport_round_trip_s": transport_s}
     text = (
-        f"Another port of {posteriors.places.member_address[first + host]} is {duration(other_s)} of round trip away, "
-        f"this one {duration(transport_s)}."
+        f"On another port {posteriors.places.member_address[first + host]} is {duration(other_s)} of round trip away, "
+        f"on this one {duration(transport_s)}."
     )
     strength = min(1.0, (other_s - transport_s) / 0.1)
     return [PortFinding.OTHER_PORT_IS_LONGER.evidence("other_port", strength, text, numbers)]

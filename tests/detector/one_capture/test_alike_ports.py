@@ -14,11 +14,19 @@ from msgspec.structs import replace
 from benchmarks.one_ended_simulated.__main__ import make_network
 from detector.detection import detect
 from detector.one_capture.classes import LEAST_SPLIT
-from detector.one_capture.hypotheses.alike_ports import Legs, open_networks, with_alike_ports
+from detector.one_capture.hypotheses.alike_ports import (
+    Legs,
+    by_distance,
+    networks_of,
+    open_networks,
+    with_alike_ports,
+)
 from detector.one_capture.hypotheses.posteriors import Posterior
 from detector.one_capture.likelihoods.other_ports import Shares, with_other_ports
 from detector.one_capture.likelihoods.priors import PRIORS
+from detector.one_capture.networks import NetworkTable, places
 from pepscope.results.verdicts import GroupSide, Verdict
+from tests.detector.one_capture.made_vantages import Talk, vantage
 
 PRIOR = PRIORS[GroupSide.CLIENT].split
 SHARES = ("split", "end", "late", "fleet", "handshakes_answered", "holding", "site")
@@ -181,6 +189,21 @@ def test_networks_are_open_where_one_of_several_ports_that_answered_is() -> None
     network = np.asarray([0, 0, 1, 2, 2, 3, 3])
     answered = np.asarray([True, True, True, True, True, False, True])
     assert open_networks(split, answered, network, (0.02, 0.985)).tolist() == [0]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(("10.1.0.1", "10.2.0.1", "10.3.0.1")), st.integers(1, 4)), min_size=1), st.data()
+)
+def test_ports_that_are_farther_are_a_network_of_their_own(drawn, data) -> None:
+    """Numbered in the order in which they are judged together."""
+    made = vantage([Talk(host, port=port) for host, port in drawn], at_client=False)
+    where = places(made.columns, at_client=False, table=NetworkTable())
+    groups = len(where.network)
+    farther = np.asarray(data.draw(st.lists(st.booleans(), min_size=groups, max_size=groups)), np.bool_)
+    network = networks_of(where, farther)
+    together = places(by_distance(made.columns, farther[where.group]), at_client=False, table=NetworkTable())
+    assert np.searchsorted(np.unique(network), network[where.group]).tolist() == together.group.tolist()
+    assert (network % 2 == farther).all()
 
 
 def test_a_client_that_thinks_is_no_split_beside_its_other_ports(tmp_path: Path) -> None:

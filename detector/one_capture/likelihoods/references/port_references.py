@@ -4,28 +4,38 @@ Many split points take some ports only, HTTP most of all. Handshakes and acknowl
 itself, as ICMP echo does, so that what they take beyond the round trip of a port that is split is the hidden leg's. End
 to end all ports of a host are equally far, unless something held up every round trip that one port has (a radio that
 wakes up), or its port leads elsewhere. Ports that are equally far say nothing: all may be split, or none.
+
+At the server's side hosts are clients, and what a client sends to a port that no box takes comes from the client, the
+hidden leg farther away. A box that took both ports would stand at one distance, so that `farther_ports` are not judged
+there together with the others.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
 from detector.one_capture.likelihoods.near_ends import all_slow_share
-from detector.one_capture.likelihoods.other_ports import ALL_SPLIT
+from detector.one_capture.likelihoods.priors import PRIORS
 from detector.one_capture.likelihoods.references.reference_nats import beyond_nats, member_variation_s
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats
 from detector.one_capture.likelihoods.waiting_handshakes import held_up_shares
-from detector.one_capture.members import Ints
+from detector.one_capture.members import Ints, numbered, quantiles
 from detector.one_capture.networks import Places
+from pepscope.results.verdicts import GroupSide
 
 #: Of each network the ports with most connections that serve as references: scans have thousands.
 _MOST_PORTS = 8
 
-#: How often a port of a host leads elsewhere, and takes longer: forwarded by a NAT, or served at an edge. Assumed, as
-#: for hosts that answer ICMP echo late.
-_ELSEWHERE_SHARE = 0.03
+#: How often a port of a host leads elsewhere, and takes longer. A server's: forwarded by a NAT, or served at an edge;
+#: assumed, as for hosts that answer ICMP echo late. A client's: its address is a NAT's, before several clients of which
+#: those at this port are farther away; assumed.
+_ELSEWHERE_SHARES = {GroupSide.CLIENT: 0.03, GroupSide.SERVER: 0.15}
+
+#: A port is farther away than others where it is so by the shortest leg, and by so many times what round trips vary.
+_TIMES_VARIATION = 2.0
 
 
 class PortReferences(Struct, frozen=True):
@@ -52,8 +62,8 @@ class PortReferences(Struct, frozen=True):
         return found
 
 
-def port_references(timing: ExchangeTiming, places: Places) -> PortReferences:
-    """Compare the least round trips of each host by port."""
+def port_references(timing: ExchangeTiming, places: Places, side: GroupSide) -> PortReferences:
+    """Compare the least round trips of each host by port; `side` is that of the capture."""
     members, groups = len(places.member_group), len(places.network)
     network = np.unique(places.network, return_inverse=True)[1].astype(np.int64)
     host = np.unique(places.member_address, return_inverse=True)[1].astype(np.int64)
@@ -63,7 +73,7 @@ def port_references(timing: ExchangeTiming, places: Places) -> PortReferences:
     for reference in _references(network, places.member_group, connections, host):
         known = np.flatnonzero(reference >= 0)
         known = known[timing.near_s[reference[known]] > timing.near_s[known]]
-        found = _nats(timing.near_s, varies_s, connections, known, reference[known])
+        found = _nats(timing.near_s, varies_s, connections, known, reference[known], _ELSEWHERE_SHARES[side])
         group = places.member_group[known]
         said = np.bincount(group, weights=np.maximum(found.max(axis=1), 0.0), minlength=groups)
         others += np.bincount(places.member_group[reference >= 0], minlength=groups) > 0
@@ -72,11 +82,22 @@ def port_references(timing: ExchangeTiming, places: Places) -> PortReferences:
         nats[is_best[places.member_group]], round_trip_s[is_best[places.member_group]] = 0.0, np.nan
         better = is_best[group]
         nats[known[better]], round_trip_s[known[better]] = found[better], timing.near_s[reference[known[better]]]
-    share_nats = np.log((1 - ALL_SPLIT) / np.maximum(others, 1))
+    share_nats = np.log((1 - PRIORS[side].all_ports) / np.maximum(others, 1))
     shows = (best + share_nats > 0)[places.member_group]
     nats[~shows] = 0.0
     share_nats = np.where(shows, share_nats[places.member_group], -np.inf)
     return PortReferences(nats, share_nats, np.where(shows, round_trip_s, np.nan))
+
+
+def farther_ports(timing: ExchangeTiming, places: Places) -> npt.NDArray[np.bool_]:
+    """By group, whether its hosts (the middle one of them) are farther away on its port than on their nearest one."""
+    groups, network = len(places.network), np.unique(places.network, return_inverse=True)[1]
+    address = np.unique(places.member_address, return_inverse=True)[1]
+    host, first = numbered([network[places.member_group], address])
+    beyond_s = timing.near_s - quantiles(timing.near_s, host, len(first), 0.0)[host]
+    varies_s = timing.of_groups(member_variation_s(timing, places), places.member_group, groups)
+    least_s = np.fmax(HIDDEN_S[0], _TIMES_VARIATION * varies_s)
+    return np.asarray(timing.of_groups(beyond_s, places.member_group, groups) > least_s)
 
 
 def _references(network: Ints, member_group: Ints, connections: Ints, host: Ints) -> list[Ints]:
@@ -100,10 +121,12 @@ def _references(network: Ints, member_group: Ints, connections: Ints, host: Ints
     return found
 
 
-def _nats(near_s: Floats, varies_s: Floats, connections: Ints, member: Ints, reference: Ints) -> Floats:
+def _nats(
+    near_s: Floats, varies_s: Floats, connections: Ints, member: Ints, reference: Ints, elsewhere: float
+) -> Floats:
     """Log-likelihoods by member and leg, against no leg, of how much longer its `reference` takes."""
     varying_s, both = np.fmax(varies_s[member], varies_s[reference]), np.minimum(*connections[[member, reference]])
-    late = np.maximum(held_up_shares(varying_s, connections[reference]), _ELSEWHERE_SHARE)
+    late = np.maximum(held_up_shares(varying_s, connections[reference]), elsewhere)
     nats = beyond_nats(near_s[reference] - near_s[member], varying_s, both, late, all_slow_share(both))
     found: Floats = nats[:, 1:] - nats[:, :1]
     return found

@@ -10,11 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from detector.one_capture.likelihoods.exchange_timing import exchange_timing
-from detector.one_capture.likelihoods.references.port_references import PortReferences, port_references
+from detector.one_capture.likelihoods.references.port_references import (
+    PortReferences,
+    farther_ports,
+    port_references,
+)
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S
 from detector.one_capture.networks import NetworkTable, places
 from pepscope.captures.exchanges import ExchangeKind
-from pepscope.results.verdicts import Verdict
+from pepscope.results.verdicts import GroupSide, Verdict
 from tests.detector.one_capture.made_vantages import Talk, results, vantage
 
 HTTP, TLS = ExchangeKind.HTTP_REQUEST, ExchangeKind.TLS_HELLO
@@ -26,7 +30,7 @@ def of_ports(talks: Sequence[Talk]) -> dict[tuple[int, str], tuple[np.ndarray, f
     """What is found, by port and host: nats by leg, of the share of such boxes, and the other port's round trip."""
     made = vantage(talks, at_client=True)
     where = places(made.columns, at_client=True, table=NetworkTable())
-    found = port_references(exchange_timing(made.exchanges, where, at_client=True), where)
+    found = port_references(exchange_timing(made.exchanges, where, at_client=True), where, GroupSide.CLIENT)
     keys = zip(where.port[where.member_group].tolist(), where.member_address, strict=True)
     return dict(zip(keys, zip(found.nats, found.share_nats, found.round_trip_s, strict=True), strict=True))
 
@@ -102,14 +106,14 @@ def test_parts_are_those_of_these_members() -> None:
     assert found.by_group(np.asarray([0, 0, 1]), 3).tolist() == [-1.0, -np.inf, -np.inf]
 
 
-def verdicts(talks: Sequence[Talk]) -> dict[int, tuple[Verdict, float, set[str]]]:
+def verdicts(talks: Sequence[Talk], *, at_client: bool = True) -> dict[int, tuple[Verdict, float, set[str]]]:
     return {
         group.port: (
             group.verdict,
             1 - group.probability[Verdict.REGULAR],
             {each.finding for each in group.evidence},
         )
-        for group in results(talks, at_client=True)
+        for group in results(talks, at_client=at_client)
     }  # fmt: skip
 
 
@@ -142,3 +146,50 @@ def test_a_port_that_was_held_up_accuses_no_port_that_answers_in_time() -> None:
     talks = [Talk(host, [(HTTP, 0.4)] * 4, ms) for host, ms in zip(HOSTS, (20.0, 60.0, 120.0), strict=True)] * 4
     held_up = [Talk(host, (), ms + 60, port=443) for host, ms in zip(HOSTS, (20.0, 60.0, 120.0), strict=True)]
     assert verdicts(talks + held_up)[80][0] is Verdict.REGULAR
+
+
+def at_server(leg_ms: Sequence[float], *, near_ms: float = 3.0, mail_ms: float | None = None) -> list[Talk]:
+    """A client whose answers on port 443 are late by these times over a steady path; mail comes from `mail_ms` away."""
+    both = [[(TLS, each), (ExchangeKind.TLS_DATA, each)] for each in leg_ms]
+    made = [Talk(HOSTS[0], each, near_ms, port=443, middle_ms=near_ms + 0.1) for each in both]
+    if mail_ms is not None:
+        made += [Talk(HOSTS[0], [(ExchangeKind.COMMAND, 0.5)] * 2, mail_ms, port=25, middle_ms=mail_ms + 0.5)] * 4
+    return made
+
+
+def farther(talks: Sequence[Talk]) -> dict[int, bool]:
+    made = vantage(talks, at_client=False)
+    where = places(made.columns, at_client=False, table=NetworkTable())
+    found = farther_ports(exchange_timing(made.exchanges, where, at_client=False), where)
+    return dict(zip(where.port.tolist(), found.tolist(), strict=True))
+
+
+def test_ports_are_farther_by_more_than_the_path_varies() -> None:
+    assert farther(at_server([25.0] * 4, mail_ms=28.0)) == {25: True, 443: False}
+    assert farther(at_server([25.0] * 4, mail_ms=5.0)) == {25: False, 443: False}  # below the shortest leg
+    radio = [Talk(HOSTS[0], (), 3.0, port=443), Talk(HOSTS[0], (), 28.0, port=25, middle_ms=48.0)]
+    assert farther(radio * 3) == {25: False, 443: False}  # too few handshakes to tell how they vary
+    crowd = [Talk(host, (), 5.0 * place, port=port) for place, host in enumerate(HOSTS, 1) for port in (80, 443)]
+    assert farther(crowd * 4) == {80: False, 443: False}  # clients at distances of their own
+
+
+def test_a_box_for_one_port_is_found_at_the_server_by_where_clients_of_another_port_are() -> None:
+    late_ms = [25.5, 31.0, 27.0, 44.0, 26.0, 36.0]
+    alone = verdicts(at_server(late_ms), at_client=False)[443]
+    beside = verdicts(at_server(late_ms, mail_ms=28.0), at_client=False)
+    assert alone[0] is Verdict.INCONCLUSIVE
+    assert beside[443][0] is Verdict.SPLIT_TCP
+    assert "other-port-is-longer" in beside[443][2]
+    assert beside[25][0] is Verdict.REGULAR
+    equally = verdicts(at_server(late_ms, mail_ms=3.0), at_client=False)
+    assert equally[443][1] < beside[443][1]
+
+
+@pytest.mark.parametrize("mail_ms", [13.0, 28.0, 80.0])
+@pytest.mark.parametrize("late_ms", [[0.4] * 8, [12.0, 21.0, 15.0, 18.0, 30.0, 14.0]])
+def test_a_nat_of_two_clients_accuses_no_port(mail_ms: float, late_ms: list[float]) -> None:
+    """One of them is near and answers at once, or takes its time; the other one, farther away, sends mail."""
+    verdict, split, _ = verdicts(at_server(late_ms, mail_ms=mail_ms), at_client=False)[443]
+    assert verdict is not Verdict.SPLIT_TCP
+    if max(late_ms) < 1:
+        assert split < 0.05
