@@ -49,6 +49,27 @@ def test_steady_answers_are_a_leg_rather_than_a_slow_link_whose_answers_vary() -
     assert steady.groups.split[0] > varying.groups.split[0]
 
 
+def test_closes_as_late_as_answers_are_no_slow_links() -> None:
+    """A FIN is as short as what timed the round trips."""
+
+    def odds(closes: float | None) -> float:
+        talks = [
+            Talk(
+                CLIENT,
+                [(ExchangeKind.TLS_HELLO, late_ms), (ExchangeKind.TLS_DATA, late_ms + 1.0)],
+                port=443,
+                middle_ms=20.3,
+                close_ms=None if closes is None else closes * late_ms,
+            )
+            for late_ms in (9.0, 14.0, 11.0, 19.0, 12.0, 25.0)
+        ]
+        split = float(judged(talks, at_client=False).groups.split[0])
+        return split / (1 - split)
+
+    assert odds(1.0) > 6 * odds(None)
+    assert odds(0.0) < odds(None) / 6
+
+
 def test_a_leg_shows_in_closes_where_people_pace_all_answers() -> None:
     unknown, late, at_once, by_habit = (
         float(_paced(PACED_MS, ExchangeKind.HTTP_NEXT_REQUEST, close_ms=close_ms).groups.split[0])

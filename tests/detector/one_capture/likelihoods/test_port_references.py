@@ -193,3 +193,14 @@ def test_a_nat_of_two_clients_accuses_no_port(mail_ms: float, late_ms: list[floa
     assert verdict is not Verdict.SPLIT_TCP
     if max(late_ms) < 1:
         assert split < 0.05
+
+
+def test_a_farther_port_whose_client_takes_its_time_says_nothing_of_a_nearer_one() -> None:
+    """Judged as one path, both would hardly have one leg."""
+
+    def odds(late_ms: float) -> float:
+        far = [Talk(HOSTS[0], [(HTTP, late_ms)], 28.0, middle_ms=28.5)] * 3
+        split = verdicts([*at_server([25.5, 31.0]), *far], at_client=False)[443][1]
+        return split / (1 - split)
+
+    assert odds(14.0) > odds(1.0) / 2
