@@ -62,7 +62,7 @@ PRIORS = {
     GroupSide.CLIENT: Priors(
         split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.05, late=0.02, late_application=0.08, balancer=0.03,
         front_end=0.1, too_short=0.25, shortest_s=0.01, all_ports=0.7, common_leg=0.0, connects_first=0.1, caches=0.1,
-        unsteady=0.1, steady_application=0.1, programs=0.05,
+        unsteady=0.1, steady_application=0.1, steady=0.1, programs=0.05,
     ),
     GroupSide.SERVER: Priors(
         split=0.2, fleet=0.06, busy=0.02, handshakes_answered=0.05, late=0.05, late_application=0.1, balancer=0.0,

@@ -22,6 +22,7 @@ HOSTS = ("192.0.2.1", "198.51.100.1", "203.0.113.1")
 LEGS_MS = (25.0, 60.0, 110.0)
 MOST_SPLIT = 1 - LEAST_WHOLE[GroupSide.CLIENT]
 HELLO, FINISHED, HTTP = ExchangeKind.TLS_HELLO, ExchangeKind.TLS_FINISHED, ExchangeKind.HTTP_REQUEST
+TLS = ExchangeKind.TLS_DATA
 
 
 def split(talks: list[Talk], pings: list[tuple[str, float]] | None = None) -> float:
@@ -197,3 +198,19 @@ def test_that_all_hosts_are_late_in_ways_of_their_own_clears_nothing() -> None:
     ]
     assert split(talks) > MOST_SPLIT
     assert split(talks, [(host, 20.1) for host in HOSTS] * 5) <= MOST_SPLIT  # references find no leg
+
+
+def test_one_host_that_is_slow_in_all_it_says_proves_no_leg_by_the_shape_of_its_answers() -> None:
+    """Shapes of hosts' delays are assumed: a loaded server beside one that answers at once accuses no network."""
+    late_ms = (
+        (138.2, 64.0, 95.2), (56.0, 198.0, 74.9), (46.3, 143.7, 80.9), (68.7, 83.9, 51.5), (241.3, 62.9, 91.4),
+        (139.1, 312.1, 61.5), (35.2, 76.5, 92.5), (57.6, 142.7, 56.7), (130.1, 37.9, 100.7), (186.2, 151.5, 61.8),
+    )  # fmt: skip
+    loaded = [
+        Talk(
+            HOSTS[0], [(FINISHED, finished), (TLS, data)], 75.4, more=[Asked(0, 75.4 + hello, 75.4, HELLO, first=True)]
+        )
+        for hello, finished, data in late_ms
+    ]
+    prompt = [Talk(HOSTS[1], [(HELLO, 1.6), (FINISHED, 2.3), (TLS, 4.0)], 75.6)] * 7
+    assert split([*loaded, *prompt]) < LEAST_SPLIT[GroupSide.CLIENT]
