@@ -81,9 +81,7 @@ def _by_alike_ports(posteriors: SidePosteriors, vantage: VantageColumns, table: 
     network = networks_of(where, farther)
     # Ports change none that is decided where they only raise, and none at all where none of them shows a split.
     bounds = (
-        (1 - LEAST_WHOLE[posteriors.side], LEAST_SPLIT[posteriors.side])
-        if at_client
-        else (PRIORS[posteriors.side].split, np.inf)
+        (1 - LEAST_WHOLE[posteriors.side], LEAST_SPLIT[posteriors.side]) if at_client else (PRIORS[posteriors.side].split, np.inf)
     )
     weighed = open_networks(posteriors.groups.split, answered, network, bounds)
     if not len(weighed):

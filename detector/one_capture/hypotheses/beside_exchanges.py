@@ -53,12 +53,15 @@ def of_servers(
 ) -> Beside:
     """What servers' near ends say of groups; `group` is by member.
 
-    Where handshakes wait for the far leg, acknowledgements alone show the near end, and SYN-ACKs may be the servers'.
+    Timers may delay acknowledgements where nothing else shows a near end: of hosts whose handshakes were not captured,
+    and where handshakes wait for the far leg, since SYN-ACKs may then be the servers'.
     """
     groups = len(variation_s)
     handshakes_vary_s = timing.of_groups(timing.handshake_variation_s, group, groups)
     varies_s = np.fmax(variation_s, handshakes_vary_s)[group]
-    end, split = near_nats(timing.near_s, varies_s, timing.timed_connections, stacks, group, groups)
+    undelayed_s = np.fmin(np.where(np.isnan(timing.handshake_s), np.nan, timing.near_s), timing.prompt_s)
+    near_s, delayed = np.where(np.isnan(undelayed_s), timing.plain_s, undelayed_s), np.isnan(undelayed_s)
+    end, split = near_nats(near_s, varies_s, timing.timed_connections, stacks, group, groups, timed=delayed)
     plain_s = np.where(waiting.known, timing.plain_s, np.nan)
     own, one = near_nats(plain_s, varies_s, timing.timed_connections, None, group, groups, timed=True)
     # That all servers are programs which take as long as legs has a common cause at one site, elsewhere each its own.

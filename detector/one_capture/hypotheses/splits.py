@@ -105,11 +105,12 @@ class Groups(Struct, frozen=True):
 
     def waiting(self, waiting: WaitingNats) -> Floats:
         """Log-likelihoods by group of splits whose handshakes wait for the far leg; a member of which acknowledgements
-        show nothing looks as end to end."""
+        show nothing looks as end to end, if any leg that shows is part of its handshake."""
         if not self.priors.connects_first:
             return np.full(self.count, _NEVER)
         legs, end = self.of_habit(CONNECTED).legs + waiting.legs, self.end
-        fits = end + self._any_that_shows(waiting.legs + LEG_NATS) - self._any_that_shows(LEG_NATS[None])
+        # Hosts are as far away with a split point as without it: a leg is some part of the handshake, none likelier.
+        fits = end + waiting.legs[:, self.priors.shortest_s <= HIDDEN_S].max(axis=1)
         behind = np.where(waiting.known, self._any_that_shows(legs), fits)
         return self._own(behind, np.where(waiting.known, self._without_leg(legs), end))
 

@@ -7,6 +7,7 @@ members but for what the path varies; end to end it is the path to that member.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from detector.one_capture.likelihoods.answered_handshakes import delayed_by_timers
 from detector.one_capture.likelihoods.timing_tables import Floats
@@ -50,13 +51,13 @@ def near_nats(
     group: Ints,
     groups: int,
     *,
-    timed: bool = False,
+    timed: npt.NDArray[np.bool_] | bool = False,
 ) -> tuple[Floats, Floats]:
     """Log-likelihoods by group of its members' least round trips and stacks: end to end, and split.
 
     `near_s`, `variation_s` (how much round trips vary) and `connections` (that were measured) are by member, NaN where
     unknown; `group` ascends. Hosts at one place are one cause for equal round trips and for equal hop limits. Without
-    `stacks` round trips speak alone. `timed` round trips are those of acknowledgements that timers may delay.
+    `stacks` round trips speak alone. `timed` (by member) are those of acknowledgements that timers may delay.
     """
     known = np.flatnonzero(~np.isnan(near_s))
     nearest = np.full(groups, np.inf)
@@ -68,9 +69,8 @@ def near_nats(
     unknown = np.isnan(variation_s[further])
     varies_s = np.where(unknown, np.minimum(UNKNOWN_VARIATION_S, nearest[group[further]]), variation_s[further])
     near = _beside(beyond_s, varies_s, connections[further])
-    if timed:
-        share, delayed = delayed_by_timers(beyond_s, _BLUR_S + varies_s)
-        near = (1 - share) * near + share * delayed
+    share, delayed = delayed_by_timers(beyond_s, _BLUR_S + varies_s)
+    near = np.where(np.broadcast_to(timed, group.shape)[further], (1 - share) * near + share * delayed, near)
     beside = (1 - off) * near + off * anywhere
     apart = BESIDE_NEAREST * beside + (1 - BESIDE_NEAREST) * anywhere
 

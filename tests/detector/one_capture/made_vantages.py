@@ -33,7 +33,7 @@ class Talk:
     `round_trip_ms` is the transport's, of its handshake and its data alike unless `handshake_ms` is given. At the
     server's side the client closes `close_ms` later than a round trip after the server's last byte, if that is given.
     Where `rides`, all acknowledgements ride on answers, so that only the handshake times the transport; where
-    `unanswered` its SYN was not answered, and nothing does.
+    `unanswered` its SYN was not answered, and nothing does; where `begun` the capture began after its handshake.
     """
 
     host: str = "192.0.2.1"
@@ -48,6 +48,7 @@ class Talk:
     close_ms: float | None = None
     rides: bool = False
     unanswered: bool = False
+    begun: bool = False
 
     def asked(self, connection: int, way: Direction) -> list[Asked]:
         """Its exchanges; acknowledgements take one round trip."""
@@ -65,6 +66,8 @@ class Talk:
         if self.unanswered:
             return Trips()
         handshake = self.round_trip_ms if self.handshake_ms is None else self.handshake_ms
+        if self.begun:
+            return Trips(self.round_trip_ms, None, self.middle_ms, None, self.round_trips)
         return Trips(None if self.rides else self.round_trip_ms, None, self.middle_ms, handshake, self.round_trips)
 
 
@@ -108,7 +111,8 @@ def results(talks: Sequence[Talk], *, at_client: bool, pings: Sequence[tuple[str
 
 def _columns(talks: Sequence[Talk], *, at_client: bool) -> dict[str, npt.NDArray[Any]]:
     far, near = addresses([talk.host for talk in talks]), addresses([talk.near for talk in talks])
-    to_far = np.asarray([-1 if talk.unanswered else round(talk.trips().handshake_ms * 1e6) for talk in talks], np.int64)
+    shaken_ms = [talk.trips().handshake_ms for talk in talks]
+    to_far = np.asarray([-1 if each_ms is None else round(each_ms * 1e6) for each_ms in shaken_ms], np.int64)
     to_near = np.full(len(talks), 50_000)
     closes = [None if talk.close_ms is None else talk.round_trip_ms + talk.close_ms for talk in talks]
     fin_ns = [-1 if took_ms is None else _LAST_NS + round(took_ms * 1e6) for took_ms in closes]

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from detector.one_capture.likelihoods.near_ends import near_nats
+from pepscope.captures.exchanges import ExchangeKind
+from tests.detector.one_capture.made_vantages import Talk, judged
 
 UNKNOWN = float("nan")
 
@@ -58,3 +60,19 @@ def test_a_timer_holds_acknowledgements_up_and_no_handshake() -> None:
     assert for_one_box(one_end, 1.0, 4) < -8
     assert for_one_box(one_end, 1.0, 4, timed=True) > for_one_box(one_end, 1.0, 4) + 5
     assert for_one_box([36.1, 60.0, 90.0], 1.0, 4, timed=True) < -6
+
+
+def for_a_split(near_ms: Sequence[float], *, begun: bool) -> float:
+    """What near ends say for a split of hosts of which all but the first are late, or were met with `begun`."""
+    talks = [
+        Talk(f"192.0.{place}.1", [(ExchangeKind.COMMAND, 0.5)] * 4, each_ms, begun=begun and place > 0)
+        for place, each_ms in enumerate(near_ms)
+    ]
+    return float(judged(talks, at_client=True).near_nats[0])
+
+
+def test_hosts_whose_handshakes_were_not_captured_may_be_as_near_as_timers_leave_them() -> None:
+    """Of hosts that a capture begins within only acknowledgements are known, which a timer of 40 ms may delay."""
+    assert for_a_split([30.0, 71.0, 72.0], begun=False) < -3.0
+    assert for_a_split([30.0, 71.0, 72.0], begun=True) > for_a_split([30.0, 71.0, 72.0], begun=False) + 1.5
+    assert for_a_split([30.0, 130.0, 250.0], begun=True) < -3.0
