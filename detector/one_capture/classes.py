@@ -26,9 +26,10 @@ class Explanation(IntEnum):
 
 
 class Classes(Struct, frozen=True):
-    """By pool: how probable a split of any place is, and what explains it."""
+    """By pool: how probable a split of any place is, how probable a verdict needs it, and what explains the pool."""
 
     split: Floats
+    least_split: Floats
     explanation: npt.NDArray[np.int64]
 
 
@@ -37,11 +38,16 @@ _LATE_SHARE = 0.2
 
 _HALF = 0.5
 
-#: Least probability of a split in a verdict; a false alarm is worse than none. The client's was chosen on seeds 3905
-#: and 3906 (simulated; docs/decisions/063), where none of 463 groups that are not split reaches it with eight exchanges
-#: and more; the server's on 5981 to 5984 (simulated), where 4 of 10,164 do, none of them with four exchanges and more,
-#: and on 3929 (kernels), where none of 729 has more than 0.923 (docs/decisions/112).
-LEAST_SPLIT = {GroupSide.CLIENT: 0.985, GroupSide.SERVER: 0.975}
+#: Least probability of a split in a verdict; a false alarm is worse than none. The client's was chosen on simulated
+#: seeds 5990, 6010, 6031 to 6033 and kernels 3930: of 3,004 groups of several servers that the network does not split
+#: one has 0.9 to 0.985, of 1,218 that it does 36 have 0.975 to 0.985 (docs/decisions/120). The server's was chosen on
+#: 5981 to 5984 (simulated), where 4 of 10,164 reach it, none of them with four exchanges and more, and on 3929
+#: (kernels), where none of 729 has more than 0.923 (docs/decisions/112).
+LEAST_SPLIT = {GroupSide.CLIENT: 0.975, GroupSide.SERVER: 0.975}
+
+#: The same where one server alone is judged, at the client's side: nothing but its priors bounds how probable a server is
+#: that always takes its time. Of 341 such groups there two have 0.975 to 0.985, of 188 that are split 10.
+LEAST_SPLIT_OF_ONE = 0.985
 
 #: Probability from which a host has a leg inside its site; below one minus this it has none.
 DECISIVE = 0.95
@@ -84,16 +90,18 @@ def classes(
     in_time: npt.NDArray[np.bool_] | None = None,
     handshakes_timed: npt.NDArray[np.bool_] | bool = True,
     one_host: bool = False,
+    one_server: npt.NDArray[np.bool_] | bool = False,
 ) -> Classes:
     """Classes of pools; without an exchange nothing is decided.
 
     `in_time` says of each pool whether anything shows that no leg is hidden: answers at the transport's speed, or near
     ends of several hosts' own (default: of all). A pool of which nothing does is not called end to end, however
     improbable a split is. Nor is one said to have handshakes that something answers of which no handshake is timed.
-    `least_probability` raises `LEAST_SPLIT` and `LEAST_WHOLE`. Pools of `one_host` whose network is surely not split
-    have no leg inside the site where hosts are said to have none (`DECISIVE`).
+    `least_probability` raises what verdicts need, and those of groups of `one_server` need more. Pools of `one_host`
+    whose network is surely not split have no leg inside the site where hosts are said to have none (`DECISIVE`).
     """
-    least_split = max(least_probability, LEAST_SPLIT[side])
+    least_split = np.maximum(least_probability, np.where(one_server, LEAST_SPLIT_OF_ONE, LEAST_SPLIT[side]))
+    least_split = np.broadcast_to(least_split, posterior.split.shape)
     most_split = 1 - max(least_probability, LEAST_WHOLE[side])
     in_network = of_network(posterior, side)
     split = np.clip(in_network + posterior.site, 1 - SUREST, SUREST)
@@ -119,4 +127,4 @@ def classes(
     explanation[is_split & (in_network >= least_split)] = Explanation.NETWORK
     explanation[is_split & (posterior.site >= least_split)] = Explanation.SITE
     explanation[~answered] = Explanation.UNDECIDED
-    return Classes(split, explanation)
+    return Classes(split, least_split, explanation)

@@ -50,6 +50,7 @@ class JudgedPools(Struct, frozen=True, dict=True):
     posterior: Posterior
     comes_one_way: npt.NDArray[np.bool_]  # see `networks.come_one_way`
     others: Ints | None = None  # of connections: how many others of its group one needs for what explains it
+    own_ends: npt.NDArray[np.bool_] | None = None  # of groups: near ends show that no leg is hidden, and no answers do
 
     @cached_property
     def explanations(self) -> Ints:
@@ -89,6 +90,8 @@ class JudgedPools(Struct, frozen=True, dict=True):
             "late": late,
             "dialogues": of.dialogues[rows],
             "others": np.zeros(len(late), np.int64) if self.others is None else self.others[rows],
+            "needed": self.classes.least_split[rows],
+            "own_ends": np.zeros(len(late), np.bool_) if self.own_ends is None else self.own_ends[rows],
         }
 
 
@@ -110,14 +113,18 @@ class JudgedSide(Struct, frozen=True):
 def judged_groups(posteriors: SidePosteriors, members: Pools, least_probability: float) -> JudgedPools:
     """The groups of a side with what explains each."""
     found = pools.of_groups(posteriors, members)
-    in_time = _in_time(found.fast_excess_s, posteriors.variation_s) | (posteriors.near_nats < OWN_ENDS_NATS)
+    answered_in_time = _in_time(found.fast_excess_s, posteriors.variation_s)
+    in_time = answered_in_time | (posteriors.near_nats < OWN_ENDS_NATS)
     timed = np.zeros(len(in_time), np.bool_)
     timed[posteriors.places.member_group[~np.isnan(members.handshake_s)]] = True
     split = classes(
         posteriors.groups, found.exchanges, side=posteriors.side, least_probability=least_probability, in_time=in_time,
-        handshakes_timed=timed,
+        handshakes_timed=timed, one_server=_are_of_one_server(posteriors),
     )  # fmt: skip
-    return JudgedPools(posteriors.side, found, split, posteriors.groups, posteriors.comes_one_way)
+    own_ends = in_time & ~answered_in_time
+    return JudgedPools(
+        posteriors.side, found, split, posteriors.groups, posteriors.comes_one_way, own_ends=own_ends
+    )  # fmt: skip
 
 
 def judged_connections(
@@ -126,11 +133,12 @@ def judged_connections(
     """The connections of a side with what explains each: given the others of their groups, and each by itself."""
     found, group = pools.of_connections(posteriors, members), posteriors.places.member_group[posteriors.places.member]
     in_time, one_way = _in_time(found.fast_excess_s, posteriors.variation_s[group]), posteriors.comes_one_way[group]
+    one_server = _are_of_one_server(posteriors)[group]
 
     def explained(posterior: Posterior, others: Ints | None = None) -> JudgedPools:
         split = classes(
             posterior, found.exchanges, side=posteriors.side, least_probability=least_probability, in_time=in_time,
-            handshakes_timed=~np.isnan(found.handshake_s), one_host=True,
+            handshakes_timed=~np.isnan(found.handshake_s), one_host=True, one_server=one_server,
         )  # fmt: skip
         return JudgedPools(posteriors.side, found, split, posterior, one_way, others)
 
@@ -139,6 +147,12 @@ def judged_connections(
     together = explained(_given_others(posteriors, others > 0))
     differ = (together.explanations != alone.explanations) & ~(_is_open(together) & _is_open(alone))
     return replace(together, others=np.where(differ, others, 0)), alone
+
+
+def _are_of_one_server(posteriors: SidePosteriors) -> npt.NDArray[np.bool_]:
+    """Which groups are of one server alone; at the server's side none is, since clients are judged there."""
+    hosts = np.bincount(posteriors.places.member_group, minlength=len(posteriors.places.network))
+    return np.asarray((hosts == 1) & (posteriors.side is GroupSide.CLIENT))
 
 
 def _is_open(judged: JudgedPools) -> npt.NDArray[np.bool_]:

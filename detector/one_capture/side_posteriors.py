@@ -9,7 +9,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from detector.one_capture.classes import LEAST_SPLIT, LEAST_WHOLE
+from detector.one_capture.classes import LEAST_SPLIT_OF_ONE, LEAST_WHOLE
 from detector.one_capture.columns import VantageColumns, selected
 from detector.one_capture.hypotheses.alike_ports import (
     Legs,
@@ -81,7 +81,7 @@ def _by_alike_ports(posteriors: SidePosteriors, vantage: VantageColumns, table: 
     network = networks_of(where, farther)
     # Ports change none that is decided where they only raise, and none at all where none of them shows a split.
     bounds = (
-        (1 - LEAST_WHOLE[posteriors.side], LEAST_SPLIT[posteriors.side]) if at_client else (PRIORS[posteriors.side].split, np.inf)
+        (1 - LEAST_WHOLE[posteriors.side], LEAST_SPLIT_OF_ONE) if at_client else (PRIORS[posteriors.side].split, np.inf)
     )
     weighed = open_networks(posteriors.groups.split, answered, network, bounds)
     if not len(weighed):

@@ -22,7 +22,8 @@ Columns = Mapping[str, npt.NDArray[Any]]
 class PoolFigures(Struct, frozen=True):
     """One pool in figures, times in seconds and NaN where unknown; see `detector.one_capture.pools.Pools`.
 
-    `others` are the other connections of its group without which what explains a connection would be another.
+    `others` are the other connections of its group without which what explains a connection would be another; `needed`
+    is how probable a verdict needs a split, and `own_ends` whether near ends alone show that there is none.
     """
 
     side: GroupSide
@@ -43,6 +44,8 @@ class PoolFigures(Struct, frozen=True):
     late: float
     dialogues: int
     others: int = 0
+    needed: float = LEAST_SPLIT[GroupSide.CLIENT]
+    own_ends: bool = False
 
 
 #: Who answers, by side: how answers are introduced, one host, and several.
@@ -151,6 +154,28 @@ def _end_to_end(figures: PoolFigures) -> str:
 
 
 def _ends_to_end(side: GroupSide, figures: Columns) -> SlicedTexts:
+    said = []
+    for own_ends, say in ((False, _answered_in_time), (True, _ends_of_their_own)):
+        rows = np.flatnonzero(figures["own_ends"] == own_ends)
+        if len(rows):
+            said.append((rows, say(side, {name: column[rows] for name, column in figures.items()})))
+    return gathered(said, np.arange(len(figures["own_ends"])))
+
+
+def _ends_of_their_own(side: GroupSide, figures: Columns) -> SlicedTexts:
+    pools = zip(*(column.tolist() for column in figures.values()), strict=True)
+    return SlicedTexts.of([_end_of_its_own(PoolFigures(side, *pool)) for pool in pools])
+
+
+def _end_of_its_own(figures: PoolFigures) -> str:
+    return (
+        f"{_extent(figures)}: the transport to {figures.hosts} {_far(figures)} ends at distances of their own, the "
+        f"nearest {duration(figures.near_s)} of round trip away, as behind no split point ({_HELD_BACK}). Answers "
+        f"come {duration(figures.fast_excess_s)} and more later by what these {_far(figures)} or their sites do."
+    )
+
+
+def _answered_in_time(side: GroupSide, figures: Columns) -> SlicedTexts:
     later_s, near_s = figures["least_fast_s"], figures["near_s"]
     is_late, is_near = _are_late(later_s), ~np.isnan(near_s)
     soon = _given(is_late, "as fast as", "within "), _durations_where(is_late, later_s), _given(is_late, "", " of")
@@ -201,8 +226,8 @@ def _undecided_ones(side: GroupSide, figures: Columns) -> SlicedTexts:
     is_late = _are_late(later_s)
     later = _given(is_late, "as fast as", ""), _durations_where(is_late, later_s), _given(is_late, "", " later than")
     rides = np.isnan(figures["plain_s"]) & (side is GroupSide.CLIENT)
-    kind, first = numbered([figures["split"], rides])  # many connections show the same
-    of_kind = zip(figures["split"][first].tolist(), rides[first].tolist(), strict=True)
+    kind, first = numbered([figures["split"], figures["needed"], rides])  # many connections show the same
+    of_kind = zip(*(each[first].tolist() for each in (figures["split"], figures["needed"], rides)), strict=True)
     weighed = kind.astype(np.uint32), [_weighed(side, *each) for each in of_kind]
     # What settles it depends on whether there is a reference.
     wanted = [_wanted(side, Explanation.UNDECIDED, has_reference=known).capitalize() for known in (False, True)]
@@ -212,14 +237,13 @@ def _undecided_ones(side: GroupSide, figures: Columns) -> SlicedTexts:
     return joined(len(kind), pieces, [_extents(figures), *later, weighed, doubted, settled])
 
 
-def _weighed(side: GroupSide, split: float, rides: bool) -> str:
-    """How probable a split is, and what else explains what was seen; `rides`: whether all acknowledgements ride on
-    answers. Results give each kind of split a probability of its own, so that the sentence says that it means both."""
+def _weighed(side: GroupSide, split: float, needed: float, rides: bool) -> str:
+    """How probable a split is, what a verdict `needed`, and what else explains what was seen; `rides`: whether all
+    acknowledgements ride on answers. Results give each kind of split a probability of its own, so that the sentence
+    says that it means both."""
     likely, hosts = f"A split of either kind has {percent(split)}", _FAR[side][1]
     if split >= _HALF:
-        return (
-            f"{likely}, a verdict needs {percent(LEAST_SPLIT[side])}: {hosts} that take their time are not ruled out."
-        )
+        return f"{likely}, a verdict needs {percent(needed)}: {hosts} that take their time are not ruled out."
     if rides:
         return (
             f"{likely}: every acknowledgement rides on an answer, so that only handshakes time the transport, which "

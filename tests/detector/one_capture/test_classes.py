@@ -26,13 +26,14 @@ def explained(
     *,
     timed: bool = True,
     one_host: bool = False,
+    one_server: bool = False,
 ) -> Explanation:
     every = [*shares, *[0.0] * (len(PARTS) - len(shares))]
     parts = dict(zip(PARTS, (np.asarray([share / sum(shares)]) for share in every), strict=True))
     found = classes(
         Posterior(**parts, leg_nats=np.zeros((1, 80)), member_site=np.zeros(1), member_wired_site=np.zeros(1)),
         np.asarray([exchanges]), side=side, least_probability=least,
-        handshakes_timed=timed, one_host=one_host,
+        handshakes_timed=timed, one_host=one_host, one_server=one_server,
     )  # fmt: skip
     return Explanation(int(found.explanation[0]))
 
@@ -74,9 +75,15 @@ def test_what_is_most_probable_explains(shares: list[float], wanted: Explanation
     assert explained(shares) is wanted
 
 
-@pytest.mark.parametrize(("side", "least"), [(GroupSide.SERVER, 0.975), (GroupSide.CLIENT, 0.985)])
-def test_a_split_needs_more_at_the_clients_side(side: GroupSide, least: float) -> None:
-    above, below = (explained([split, 1 - split, 0, 0, 0, 0], side=side) for split in (least + 1e-6, least - 1e-6))
+@pytest.mark.parametrize(
+    ("side", "one_server", "least"),
+    [(GroupSide.SERVER, False, 0.975), (GroupSide.CLIENT, False, 0.975), (GroupSide.CLIENT, True, 0.985)],
+)
+def test_a_split_needs_more_of_one_server_alone(side: GroupSide, one_server: bool, least: float) -> None:
+    above, below = (
+        explained([split, 1 - split, 0, 0, 0, 0], side=side, one_server=one_server)
+        for split in (least + 1e-6, least - 1e-6)
+    )
     assert (above, below) == (Explanation.NETWORK, Explanation.UNDECIDED)
 
 

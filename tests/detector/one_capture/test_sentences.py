@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from detector.one_capture.classes import Explanation
 from detector.one_capture.reasons.sentences import PoolFigures, leg_too_short, reason, reasons
-from pepscope.results.verdicts import GroupSide
+from pepscope.captures.exchanges import ExchangeKind
+from pepscope.results.verdicts import GroupSide, Verdict
+from tests.detector.one_capture.made_vantages import Talk, results
 
 TIMES = st.floats(-0.01, 3.0) | st.just(math.nan)
 COUNTS = st.integers(1, 1200)
@@ -82,24 +84,62 @@ def test_answers_that_no_clock_can_tell_from_acknowledgements_are_as_fast(late_s
 
 
 @pytest.mark.parametrize(
-    ("side", "split", "plain_s", "said"),
+    ("side", "split", "needed", "plain_s", "said"),
     [
-        (GroupSide.CLIENT, 0.9799, 0.005, "A split of either kind has 97.9 %, a verdict needs 98.5 %"),
-        (GroupSide.SERVER, 0.9699, 0.005, "A split of either kind has 96.9 %, a verdict needs 97.5 %"),
+        (GroupSide.CLIENT, 0.9799, 0.985, 0.005, "A split of either kind has 97.9 %, a verdict needs 98.5 %"),
+        (GroupSide.SERVER, 0.9699, 0.975, 0.005, "A split of either kind has 96.9 %, a verdict needs 97.5 %"),
         (
             GroupSide.CLIENT,
             0.3,
+            0.975,
             0.005,
             "A split of either kind has 30 %: too little to accuse, too much to call it regular",
         ),
-        (GroupSide.CLIENT, 0.024, math.nan, "A split of either kind has 2 %: every acknowledgement rides on an answer"),
+        (
+            GroupSide.CLIENT,
+            0.024,
+            0.975,
+            math.nan,
+            "A split of either kind has 2 %: every acknowledgement rides on an answer",
+        ),
     ],
 )
 def test_an_open_case_says_how_probable_a_split_is_and_what_is_missing(
-    side: GroupSide, split: float, plain_s: float, said: str
+    side: GroupSide, split: float, needed: float, plain_s: float, said: str
 ) -> None:
     """The probability is that of both kinds of split, as those of the verdicts split-tcp and tcp-proxy sum up."""
     figures = PoolFigures(
-        side, 1, 1, 8, 0.005, 0.005, plain_s, math.nan, 0.007, 0.007, 0.007, 0.01, 0.004, 0.4, split, 0.1, 0
+        side,
+        1,
+        1,
+        8,
+        0.005,
+        0.005,
+        plain_s,
+        math.nan,
+        0.007,
+        0.007,
+        0.007,
+        0.01,
+        0.004,
+        0.4,
+        split,
+        0.1,
+        0,
+        needed=needed,
     )
     assert said in reason(figures, Explanation.UNDECIDED)
+
+
+def test_hosts_that_take_their_time_at_distances_of_their_own_are_not_said_to_answer_in_time() -> None:
+    """No answer came at the transport's speed: that of several hosts each ends at its own place shows no split."""
+    talks = [
+        Talk(host, [(ExchangeKind.COMMAND, 40.0 + 9.0 * number) for number in range(6)], near_ms)
+        for host, near_ms in (("192.0.2.1", 20.0), ("198.51.100.1", 70.0), ("203.0.113.1", 150.0))
+        for _ in range(5)
+    ]
+    (group,) = results(talks, at_client=True)
+    assert group.verdict is Verdict.REGULAR
+    assert "the transport to 3 servers ends at distances of their own, the nearest 20.0 ms" in group.reason
+    assert "as fast as" not in group.reason
+    assert "within" not in group.reason
