@@ -45,7 +45,7 @@ _HALF = 0.5
 #: (kernels), where none of 729 has more than 0.923 (docs/decisions/112).
 LEAST_SPLIT = {GroupSide.CLIENT: 0.975, GroupSide.SERVER: 0.975}
 
-#: The same where one server alone is judged, at the client's side: nothing but its priors bounds how probable a server is
+#: The same where one server alone is judged, at the client's side: nothing but priors bounds how probable a server is
 #: that always takes its time. Of 341 such groups there two have 0.975 to 0.985, of 188 that are split 10.
 LEAST_SPLIT_OF_ONE = 0.985
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from detector.one_capture.classes import LEAST_SPLIT, LEAST_WHOLE, Explanation
+from detector.one_capture.classes import LEAST_SPLIT, LEAST_SPLIT_OF_ONE, LEAST_WHOLE, Explanation
 from detector.one_capture.members import Ints, numbered
 from pepscope.captures.tables.texts import GivenTexts, SlicedTexts, durations, gathered, joined
 from pepscope.results.distinct import distinct
@@ -230,11 +230,15 @@ def _undecided_ones(side: GroupSide, figures: Columns) -> SlicedTexts:
     of_kind = zip(*(each[first].tolist() for each in (figures["split"], figures["needed"], rides)), strict=True)
     weighed = kind.astype(np.uint32), [_weighed(side, *each) for each in of_kind]
     # What settles it depends on whether there is a reference.
-    wanted = [_wanted(side, Explanation.UNDECIDED, has_reference=known).capitalize() for known in (False, True)]
-    settled = (~np.isnan(figures["reference_s"])).astype(np.uint32), wanted
+    wanted = [
+        _wanted(side, Explanation.UNDECIDED, has_reference=known, one_server=one_server).capitalize()
+        for one_server in (False, True)
+        for known in (False, True)
+    ]
+    settled = 2 * (figures["needed"] >= LEAST_SPLIT_OF_ONE) + ~np.isnan(figures["reference_s"])
     pieces = ["", ": the fastest answers come ", "", "", " the transport's round trip. ", "", " ", ""]
     doubted = _of_others(_doubted_by, figures["others"])
-    return joined(len(kind), pieces, [_extents(figures), *later, weighed, doubted, settled])
+    return joined(len(kind), pieces, [_extents(figures), *later, weighed, doubted, (settled.astype(np.uint32), wanted)])
 
 
 def _weighed(side: GroupSide, split: float, needed: float, rides: bool) -> str:
@@ -256,15 +260,18 @@ def _weighed(side: GroupSide, split: float, needed: float, rides: bool) -> str:
 
 def _settle(figures: PoolFigures, explanation: Explanation) -> str:
     """What would decide."""
-    return _wanted(figures.side, explanation, has_reference=not math.isnan(figures.reference_s))
+    of_one = figures.needed >= LEAST_SPLIT_OF_ONE
+    return _wanted(figures.side, explanation, has_reference=not math.isnan(figures.reference_s), one_server=of_one)
 
 
-def _wanted(side: GroupSide, explanation: Explanation, *, has_reference: bool) -> str:
+def _wanted(side: GroupSide, explanation: Explanation, *, has_reference: bool, one_server: bool) -> str:
     other = "servers" if side is GroupSide.CLIENT else "clients"
     wanted = [f"a second capture at the {other}"]
     if not has_reference:
         wanted.append(f"pings to the same {other} in the capture")
-    if explanation is not Explanation.LATE_OR_SPLIT:
+    if one_server:  # no number of answers tells that it does not always take its time
+        wanted.append("connections to other servers on this port")
+    elif explanation is not Explanation.LATE_OR_SPLIT:
         wanted.append("more connections")
     return f"{' or '.join([', '.join(wanted[:-1]), wanted[-1]]) if wanted[1:] else wanted[0]} would decide."
 

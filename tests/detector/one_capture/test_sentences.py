@@ -143,3 +143,11 @@ def test_hosts_that_take_their_time_at_distances_of_their_own_are_not_said_to_an
     assert "the transport to 3 servers ends at distances of their own, the nearest 20.0 ms" in group.reason
     assert "as fast as" not in group.reason
     assert "within" not in group.reason
+
+
+def test_of_one_server_alone_other_servers_would_decide_and_not_more_of_its_answers() -> None:
+    late = [Talk("192.0.2.1", [(ExchangeKind.COMMAND, 44.0 + 0.3 * number) for number in range(5)], 8.0)] * 5
+    (group,) = results(late, at_client=True)
+    assert group.verdict is Verdict.INCONCLUSIVE
+    assert "connections to other servers on this port would decide" in group.reason
+    assert "more connections" not in group.reason
