@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from detector.methods.identity.agreement import ADDED_STAMPS
 from detector.methods.identity.comparison import Comparison
 from detector.methods.identity.rewriters import REWRITER_FIGURES, named_rewriters
 from pepscope._core import row_codes
@@ -24,6 +25,11 @@ _NAMED_FIELDS = 3
 _LEADING = ("field", "share")
 #: Figures with the segments that were compared.
 _SEGMENTS = tuple(f"{label}_segments" for label in ("up_data", "up_acks", "down_data", "down_acks"))
+#: Fields that are about having the option at all, and what those segments do that differ in it.
+_PRESENCE = {
+    ADDED_STAMPS: "arrive with timestamps that they left without",
+    "timestamps-present": "have timestamps at one end only",
+}
 #: Fields and shares that are put into words once: of most connections all segments agree.
 _REMEMBERED = 1024
 
@@ -52,9 +58,13 @@ def leading_fields(compared: Comparison, *, agreeing: bool) -> list[Figure]:
     return figures
 
 
-def _field_words(figures: Mapping[str, Any]) -> str:
-    """The leading fields with the share that agrees."""
-    return _agreeing(tuple([figures[f"leading_{what}_{rank}"] for rank in range(_NAMED_FIELDS) for what in _LEADING]))
+def _differing(figures: Mapping[str, Any]) -> str:
+    """What the leading fields show of segments that differ."""
+    named = [(figures[f"leading_field_{rank}"], figures[f"leading_share_{rank}"]) for rank in range(_NAMED_FIELDS)]
+    fields = _agreeing(tuple([value for each in named if each[0] not in _PRESENCE for value in each]))
+    parts = [f"{fields} differ"] if fields else []
+    parts += [f"{100 * (1 - share):.0f} % {_PRESENCE[name]}" for name, share in named if name in _PRESENCE]
+    return ", and ".join(parts)
 
 
 @lru_cache(_REMEMBERED)
@@ -136,7 +146,7 @@ def other_segments(figures: Mapping[str, Any]) -> Words:
     sure = figures["pairing_confidence"] >= 0.99
     return Words(
         f"{what} arrive in segments that the far end never sent: of {_segments(figures):,} segments, "
-        f"{_field_words(figures)} differ.",
+        f"{_differing(figures)}.",
         () if sure else ("The pairing of the two connections is not certain.",),
     )
 

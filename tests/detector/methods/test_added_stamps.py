@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from detector.method import Observation
-from detector.methods.identity import METHOD
+from detector.methods.identity import METHOD, wording
 from detector.methods.identity.agreement import ADDED_NATS, ADDED_STAMPS, REWRITABLE_NATS, sum_fields, total_nats
 from detector.pair import Pair
 from pepscope.captures.packets import Direction, PacketColumns
@@ -77,3 +77,13 @@ def test_timestamps_are_added_once_however_many_segments_have_them() -> None:
     sums = [sum_fields([part, part]) for part in (added, removed)]
     fields = frozenset({ADDED_STAMPS, "timestamps-present"})
     assert [float(total_nats(each, fields)) for each in sums] == [-ADDED_NATS, -REWRITABLE_NATS]
+
+
+def test_the_sentence_says_what_segments_with_other_options_do() -> None:
+    figures = {"same_bytes": True, "pairing_confidence": 1.0, "up_data_segments": 12}
+    figures |= {"leading_field_0": ADDED_STAMPS, "leading_share_0": 0.0}
+    figures |= {"leading_field_1": "ip-id", "leading_share_1": 0.25, "leading_field_2": "", "leading_share_2": 0.0}
+    summary = wording.other_segments(figures).summary
+    assert summary.endswith(
+        "of 12 segments, ip id (25 % equal) differ, and 100 % arrive with timestamps that they left without."
+    )
