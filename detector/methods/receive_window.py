@@ -6,14 +6,22 @@ the window at the sender is compared with the window that the receiver itself ad
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from detector.method import Context, Findings, Method
 from detector.pair import Pair, Vantage
-from detector.streams.window_course import WindowCourse, bulk_direction, window_captured, window_course
+from detector.streams.window_course import (
+    SHUT_SHARE,
+    WindowCourse,
+    bulk_direction,
+    window_captured,
+    window_course,
+)
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
-from pepscope.captures.packets import Direction
+from pepscope.captures.packets import Direction, Int64Array, TcpFlag
 from pepscope.results.evidence.columns import BoolArray, Words, evidence_where
 from pepscope.results.finding import Finding, Weight, inapplicable, split
 from pepscope.results.verdicts import Evidence, Number
@@ -125,6 +133,12 @@ def _examined(pair: Pair) -> Evidence:
     }
     if seen.times_shut and advertised.least_share > KEPT_UP_SHARE:
         scaled = receiver.flow(direction.reverse).window_shift is not None
+        if scaled and _may_be_receivers(pair, direction, sender, receiver):
+            return ReceiveWindowFinding.WINDOW_NOT_CAPTURED.undecided(
+                NAME,
+                "The receiver's capture lacks the acknowledgements between which its own window may have shut.",
+                numbers,
+            )
         return _buffer_filled(seen, advertised, numbers, pair.pairing_confidence, scaled=scaled)
     if seen.times_shut or advertised.times_shut:
         return ReceiveWindowFinding.SLOW_READER.undecided(
@@ -133,6 +147,40 @@ def _examined(pair: Pair) -> Evidence:
             numbers,
         )
     return _open_window(pair, direction, sender, receiver, seen, advertised, numbers)
+
+
+def _may_be_receivers(pair: Pair, direction: Direction, sender: Vantage, receiver: Vantage) -> bool:
+    """Whether the receiver may have shut the window in acknowledgements that its own capture lacks (a filter that keeps
+    one in many).
+
+    It may not shrink the window (RFC 9293, section 3.8.6): what it once offered to take, in bytes of the stream, stays
+    offered. Where every shut window that the sender saw ends at or beyond all that the receiver had offered by then,
+    the receiver may have sent it; where one ends before, only another host can have.
+    """
+    seen, own = (_offers(vantage, direction.reverse) for vantage in (sender, receiver))
+    shift = pair.receiver_shift(direction)
+    order = np.argsort(own.acknowledged, kind="stable")
+    acknowledged = own.acknowledged[order] + shift
+    offered = np.maximum.accumulate(acknowledged + own.windows[order])
+    is_shut = seen.windows <= SHUT_SHARE * np.maximum.accumulate(seen.windows)
+    before = np.searchsorted(acknowledged, seen.acknowledged[is_shut], side="right") - 1
+    known = before >= 0
+    ends = seen.acknowledged[is_shut] + seen.windows[is_shut]
+    return not bool((ends[known] < offered[before[known]]).any())
+
+
+class _Offers(NamedTuple):
+    """What packets acknowledge and the windows (bytes) that they advertise."""
+
+    acknowledged: Int64Array
+    windows: Int64Array
+
+
+def _offers(vantage: Vantage, direction: Direction) -> _Offers:
+    packets = vantage.packets
+    looked_at = TcpFlag.SYN | TcpFlag.FIN | TcpFlag.RST | TcpFlag.ACK
+    chosen = (packets.direction == direction) & ((packets.flags & looked_at) == TcpFlag.ACK)
+    return _Offers(packets.acknowledgement_offset[chosen], packets.window_bytes[chosen].astype(np.int64))
 
 
 def _without_receiver(seen: WindowCourse, numbers: dict[str, Number]) -> Evidence:

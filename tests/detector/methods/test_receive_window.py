@@ -11,6 +11,7 @@ from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import Evidence, Outcome
 from tests.detector.corpus import RUNS, end_points, pairs, truth
 from tests.detector.methods.alone import alone
+from tests.detector.rewriting import keep
 
 
 def examined(pair: Pair) -> Evidence:
@@ -53,6 +54,31 @@ def test_a_split_with_a_slow_reader_is_left_alone():
     (pair,) = pairs("spl_ha_dl_small_umts")
     same = replace(pair.client_side, packets=pair.server_side.packets)
     assert examined(replace(pair, client_side=same)).finding == "slow-reader"
+
+
+def one_acknowledgement_in(count: int, pair: Pair) -> Pair:
+    """The receiver's capture, that at the client, as a filter leaves it."""
+    packets = pair.client_side.packets
+    of_receiver = np.flatnonzero((packets.direction == Direction.UP) & (packets.payload_bytes == 0))
+    kept = np.delete(np.arange(len(packets)), np.delete(of_receiver, np.arange(0, len(of_receiver), count)))
+    return replace(pair, client_side=replace(pair.client_side, packets=keep(packets, kept)))
+
+
+def test_a_slow_reader_whose_shut_windows_a_filter_took_away_is_left_alone():
+    (pair,) = pairs("spl_ha_dl_small_umts")
+    packets = pair.server_side.packets
+    open_ones = (packets.direction != Direction.UP) | (packets.window_bytes > packets.window_bytes.max() * 0.3)
+    for which in (open_ones, np.ones(len(packets), np.bool_)):
+        same = replace(pair, client_side=replace(pair.client_side, packets=keep(packets, which)))
+        for count in (1, 8, 64):
+            assert examined(one_acknowledgement_in(count, same)).outcome is Outcome.INAPPLICABLE
+
+
+@pytest.mark.parametrize("run_id", ["spl_ha_dl_small_umts", "spl_ha_dl_mid_lte_bbr", "spl_ngx_stream_dl_spoof"])
+def test_what_the_receiver_offered_before_contradicts_shut_windows_that_are_not_its_own(run_id):
+    (pair,) = pairs(run_id)
+    for count in (2, 16, 128):
+        assert examined(one_acknowledgement_in(count, pair)).finding == "window-alternates"
 
 
 def test_alternation_alone_is_no_split():
