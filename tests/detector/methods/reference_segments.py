@@ -27,8 +27,8 @@ _REGION_BITS = 16
 #: As plain numbers, which NumPy takes faster than members of an enum.
 _PUSH = TcpFlag.PSH.value
 _SYN_OR_RESET = (TcpFlag.SYN | TcpFlag.RST).value
-_HAS_TIMESTAMPS, _RETRANSMISSION, _OPTIONS_TRUNCATED = (
-    mark.value for mark in (Mark.HAS_TIMESTAMPS, Mark.RETRANSMISSION, Mark.OPTIONS_TRUNCATED)
+_HAS_TIMESTAMPS, _RETRANSMISSION, _DUPLICATE, _OPTIONS_TRUNCATED = (
+    mark.value for mark in (Mark.HAS_TIMESTAMPS, Mark.RETRANSMISSION, Mark.DUPLICATE, Mark.OPTIONS_TRUNCATED)
 )
 _MIX = np.int64(-7046029254386353131)  # odd, from the golden ratio: spreads keys over 64 bits
 
@@ -91,7 +91,8 @@ class Segments:
 def read_segments(
     columns: VantageColumns, shifts: Mapping[Direction, int], thinning: int = 1, fewest_sampled: int = 0
 ) -> dict[Direction, Segments]:
-    """Read the segments of both directions without SYN and RST (those are made or changed by all kinds of middleboxes).
+    """Read the segments of both directions without SYN and RST (those are made or changed by all kinds of middleboxes)
+    and without packets that were captured again.
 
     `shifts` are added to the offsets of each stream. With `thinning` m > 1 only every m-th region of 64 KiB of a stream
     is kept, the same ones at both vantages: data by its own offset, pure acknowledgements by what they acknowledge.
@@ -99,6 +100,7 @@ def read_segments(
     packets, window_shifts, reset_times_ns = columns
     wanted = (packets.flags & _SYN_OR_RESET) == 0
     wanted &= packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT
+    wanted &= (packets.marks & _DUPLICATE) == 0
     wanted &= ~_after_abort(packets, reset_times_ns)
     if thinning > 1:
         kept = _sampled(packets, shifts, thinning)

@@ -8,6 +8,8 @@ pub(crate) struct Opening {
     last_time_ns: i64,
     pub(crate) options_at: u64,
     pub(crate) initial_sequence_number: u32,
+    /// Packets with a SYN that were captured, and those of them that were sent: not captured again.
+    pub(crate) syn_packets: u32,
     pub(crate) syn_count: u32,
     first_tsval: u32,
     last_tsval: u32,
@@ -18,13 +20,11 @@ pub(crate) struct Opening {
     pub(crate) sack_permitted: bool,
     pub(crate) timestamps: bool,
     options_truncated: bool,
-    /// More than once, not only captured more than once.
-    sent_again: bool,
 }
 
 impl Opening {
     pub(crate) fn seen(&self) -> bool {
-        self.syn_count > 0
+        self.syn_packets > 0
     }
 
     pub(crate) fn initial_sequence_number(&self) -> Option<u32> {
@@ -62,11 +62,11 @@ impl Opening {
             self.first_tsval = tsval;
         }
         if !repeats {
-            self.sent_again = self.seen();
+            self.syn_count = self.syn_count.saturating_add(1);
             self.last_time_ns = segment.time_ns;
             self.last_tsval = tsval;
         }
-        self.syn_count = self.syn_count.saturating_add(1);
+        self.syn_packets = self.syn_packets.saturating_add(1);
     }
 
     /// Time from the SYN that is answered to the answer at `time_ns`; `None` where several SYNs were sent and the
@@ -74,7 +74,7 @@ impl Opening {
     pub(crate) fn answered_after_ns(&self, time_ns: i64, tsecr: Option<u32>) -> Option<i64> {
         let told_apart = self.timestamps && self.first_tsval != self.last_tsval;
         let sent_ns = match tsecr {
-            _ if !self.sent_again => self.first_time_ns,
+            _ if self.syn_count <= 1 => self.first_time_ns,
             Some(tsecr) if told_apart && tsecr == self.first_tsval => self.first_time_ns,
             Some(tsecr) if told_apart && tsecr == self.last_tsval => self.last_time_ns,
             _ => return None,

@@ -64,7 +64,7 @@ pub(crate) fn read_sequence(
     if reset {
         return;
     }
-    if syn && own.opening.syn_count > 1 {
+    if syn && own.opening.syn_packets > 1 {
         if !repeats {
             reading.marks |= mark::RETRANSMISSION;
         }

@@ -155,7 +155,7 @@ impl Side {
 
     /// All of its windows are scaled, also those captured before the SYNs that say so.
     pub(crate) fn scale_windows_by(&mut self, shift: u8) {
-        self.window.scale_by(shift, self.packets - u64::from(self.opening.syn_count));
+        self.window.scale_by(shift, self.packets - u64::from(self.opening.syn_packets));
     }
 
     /// Its FIN was seen.

@@ -67,8 +67,9 @@ pub struct Sampling {
 }
 
 impl Vantage<'_> {
-    /// Reads the segments without SYN and RST, which all kinds of middleboxes make or change, and without those to a
-    /// host that has reset the connection: what is still in flight may be routed past a split point then.
+    /// Reads the segments without SYN and RST, which all kinds of middleboxes make or change, without those to a host
+    /// that has reset the connection: what is still in flight may be routed past a split point then, and without packets
+    /// that the capture holds again (`mark::DUPLICATE`), which were sent once.
     ///
     /// `shifts` are added to the offsets of each stream. Data are sampled by their own offset, pure acknowledgements by
     /// what they acknowledge.
@@ -104,6 +105,7 @@ impl Vantage<'_> {
         let packets = &self.packets;
         let reset_ns = self.reset_times_ns[1 - self.way(row)];
         packets.flags[row] & (flag::SYN | flag::RST) == 0
+            && packets.marks[row] & mark::DUPLICATE == 0
             && packets.acknowledgement_offset[row] != NO_ACKNOWLEDGEMENT
             && reset_ns.is_none_or(|reset_ns| packets.time_ns[row] <= reset_ns)
     }
