@@ -37,6 +37,11 @@ REWRITABLE_NATS = math.log(100.0)
 #: 3.2): one in ten thousand, as of SYNs (`detector.methods.handshake.changes`), in whichever classes of segments.
 ADDED_STAMPS = "timestamps-added"
 ADDED_NATS = math.log(10_000.0)
+#: A middlebox that joins segments, or cuts them, and ends no connection (a router that merges what it receives and
+#: segments it anew) is as rare: where timestamps agree as often as the same packets' do, whatever the clocks, segments
+#: that are cut elsewhere convince so far, in whichever classes.
+BOUNDARIES = "boundaries"
+RESEGMENTED_NATS = math.log(10_000.0)
 #: Two stacks have one timestamp clock, offset included, where both run on one machine (a path emulated between network
 #: namespaces, say): one pair of captures in a hundred thousand. Their stamps agree as often as a segment is relayed
 #: within a tick, which may be any share of the time.
@@ -121,6 +126,7 @@ def total_nats(sums: FieldSums, only: frozenset[str] | None = None, most_for_pla
     habits: Reals = 0.0
     excused: Reals = 0.0
     added: Reals = 0.0
+    cut: Reals = 0.0
     for name, nats in sums.by_field.items():
         if only is not None and name not in only:
             continue
@@ -137,9 +143,12 @@ def total_nats(sums: FieldSums, only: frozenset[str] | None = None, most_for_pla
             excused = excused + other
         elif name == ADDED_STAMPS:
             added = added + other
+        elif name == BOUNDARIES:
+            cut = cut + other
         else:
             total = total + other
     bounded = np.maximum(excused, -REWRITABLE_NATS) + np.maximum(added, -ADDED_NATS)
+    bounded = bounded + np.where(sums.shared_clock_nats > 0, np.maximum(cut, -RESEGMENTED_NATS), cut)
     return total + bounded + np.minimum(habits, FITTED_NATS)
 
 
@@ -174,7 +183,7 @@ def compare_data(
     fields["push"] = _push_agreement(counts.push_clear, counts.push_equal, counts.push_set, lost_share)
     fields["carried-acknowledgement"] = _carried_agreement(counts.whole, counts.carried, counts.carried_elsewhere)
     is_on_wire = (counts.longest > 0) & (counts.longest <= largest_payload)
-    fields["boundaries"] = _boundary_agreement(counts.partners, counts.boundaries_equal, is_on_wire)
+    fields[BOUNDARIES] = _boundary_agreement(counts.partners, counts.boundaries_equal, is_on_wire)
     return _comparison(counts, fields, np.where(counts.partners > 0, 1 - _share(counts.whole, counts.partners), 0.0))
 
 

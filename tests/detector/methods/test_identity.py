@@ -290,3 +290,27 @@ def test_one_stream_of_a_regular_connection_without_marks_is_not_called_another(
         stream = max(Direction, key=lambda direction: pair.client_side.flow(direction).stream_bytes)
         evidence = examine(Observation(rw.changed(with_one_stream(pair, stream), plain, plain)))
         assert evidence.finding in {"same-packets", "too-alike"}, run_id
+
+
+def cut_in_two(packets):
+    """Data down as a router sends them on that cuts segments: two halves, each with the header of the whole."""
+    large = np.flatnonzero((packets.direction == Direction.DOWN) & (packets.payload_bytes > 600))
+    half = packets.payload_bytes[large] // 2
+    rows = np.sort(np.concatenate([np.arange(len(packets)), large]), kind="stable")
+    halves = rw.keep(packets, rows)
+    second = np.flatnonzero(np.diff(rows, prepend=-1) == 0)
+    bytes_, offsets = halves.payload_bytes.copy(), halves.sequence_offset.copy()
+    bytes_[second - 1], offsets[second] = half, offsets[second] + half
+    bytes_[second] -= half
+    return halves.replaced(payload_bytes=bytes_, sequence_offset=offsets)
+
+
+def with_data(packets):
+    return rw.keep(packets, packets.payload_bytes > 0)
+
+
+@pytest.mark.parametrize("run_id", ["reg_dl_cubic_lte", "reg_dl_reno_loss1"])
+def test_segments_that_are_cut_on_the_way_are_no_split(run_id):
+    """The server's capture holds data alone, so that no acknowledgement speaks for it."""
+    for pair in pairs(run_id):
+        assert examine(Observation(rw.changed(pair, cut_in_two, with_data))).outcome is not Outcome.SPLIT
