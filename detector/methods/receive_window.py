@@ -6,12 +6,14 @@ the window at the sender is compared with the window that the receiver itself ad
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from detector.method import Context, Findings, Method
 from detector.pair import Pair, Vantage
+from detector.streams.receivers_own import are_receivers_own
 from detector.streams.window_course import (
     SHUT_SHARE,
     WindowCourse,
@@ -62,6 +64,7 @@ class ReceiveWindowFinding(Finding):
         ),
     )  # fmt: skip
     SLOW_READER = inapplicable("slow-reader")
+    WINDOW_REGULATED = inapplicable("window-regulated")
     ALTERNATION_UNEXPLAINED = inapplicable("alternation-unexplained")
     WINDOW_UNREMARKABLE = inapplicable("window-unremarkable")
     WINDOW_NOT_CAPTURED = inapplicable("window-not-captured")
@@ -133,10 +136,18 @@ def _examined(pair: Pair) -> Evidence:
     }
     if seen.times_shut and advertised.least_share > KEPT_UP_SHARE:
         scaled = receiver.flow(direction.reverse).window_shift is not None
-        if scaled and _may_be_receivers(pair, direction, sender, receiver):
+        shut = _shut_windows(sender, direction.reverse)
+        if _may_be_receivers(pair, direction, shut, receiver, scaled=scaled):
             return ReceiveWindowFinding.WINDOW_NOT_CAPTURED.undecided(
                 NAME,
                 "The receiver's capture lacks the acknowledgements between which its own window may have shut.",
+                numbers,
+            )
+        if 2 * np.count_nonzero(are_receivers_own(pair, direction, shut.rows)) >= len(shut.rows):
+            return ReceiveWindowFinding.WINDOW_REGULATED.undecided(
+                NAME,
+                "The sender saw its receive window shut in the receiver's own acknowledgements, which left with an "
+                "open one: a middlebox regulates the window, and ends no connection.",
                 numbers,
             )
         return _buffer_filled(seen, advertised, numbers, pair.pairing_confidence, scaled=scaled)
@@ -149,38 +160,52 @@ def _examined(pair: Pair) -> Evidence:
     return _open_window(pair, direction, sender, receiver, seen, advertised, numbers)
 
 
-def _may_be_receivers(pair: Pair, direction: Direction, sender: Vantage, receiver: Vantage) -> bool:
-    """Whether the receiver may have shut the window in acknowledgements that its own capture lacks (a filter that keeps
-    one in many).
+class _Offers(NamedTuple):
+    """Rows of packets of a capture, what they acknowledge, and the windows (bytes) that they advertise."""
+
+    rows: Int64Array
+    acknowledged: Int64Array
+    windows: Int64Array
+
+    def at(self, which: npt.NDArray[Any]) -> _Offers:
+        """Some of them."""
+        return _Offers(self.rows[which], self.acknowledged[which], self.windows[which])
+
+
+def _may_be_receivers(pair: Pair, direction: Direction, shut: _Offers, receiver: Vantage, *, scaled: bool) -> bool:
+    """Whether the receiver may have shut the window in acknowledgements that its own capture lacks: those before the
+    first that it holds, behind the last, or, of those that a filter takes away, between.
 
     It may not shrink the window (RFC 9293, section 3.8.6): what it once offered to take, in bytes of the stream, stays
     offered. Where every shut window that the sender saw ends at or beyond all that the receiver had offered by then,
-    the receiver may have sent it; where one ends before, only another host can have.
+    the receiver may have sent it; where one ends before, only another host can have. Windows that are not `scaled` are
+    no bytes.
     """
-    seen, own = (_offers(vantage, direction.reverse) for vantage in (sender, receiver))
-    shift = pair.receiver_shift(direction)
-    order = np.argsort(own.acknowledged, kind="stable")
-    acknowledged = own.acknowledged[order] + shift
-    offered = np.maximum.accumulate(acknowledged + own.windows[order])
-    is_shut = seen.windows <= SHUT_SHARE * np.maximum.accumulate(seen.windows)
-    before = np.searchsorted(acknowledged, seen.acknowledged[is_shut], side="right") - 1
+    own = _offers(receiver, direction.reverse)
+    own = own.at(np.argsort(own.acknowledged, kind="stable"))
+    acknowledged = own.acknowledged + pair.receiver_shift(direction)
+    # Of the same bytes it may have opened the window later.
+    before = np.searchsorted(acknowledged, shut.acknowledged) - 1
+    within = (before >= 0) & (before < len(acknowledged) - 1)
+    if not scaled:
+        return not bool(within.any())
+    offered = np.maximum.accumulate(acknowledged + own.windows)
+    ends = shut.acknowledged + shut.windows
     known = before >= 0
-    ends = seen.acknowledged[is_shut] + seen.windows[is_shut]
     return not bool((ends[known] < offered[before[known]]).any())
 
 
-class _Offers(NamedTuple):
-    """What packets acknowledge and the windows (bytes) that they advertise."""
-
-    acknowledged: Int64Array
-    windows: Int64Array
+def _shut_windows(vantage: Vantage, direction: Direction) -> _Offers:
+    """Those that are shut, of the windows that packets in `direction` advertise."""
+    offers = _offers(vantage, direction)
+    return offers.at(offers.windows <= SHUT_SHARE * np.maximum.accumulate(offers.windows))
 
 
 def _offers(vantage: Vantage, direction: Direction) -> _Offers:
     packets = vantage.packets
     looked_at = TcpFlag.SYN | TcpFlag.FIN | TcpFlag.RST | TcpFlag.ACK
-    chosen = (packets.direction == direction) & ((packets.flags & looked_at) == TcpFlag.ACK)
-    return _Offers(packets.acknowledgement_offset[chosen], packets.window_bytes[chosen].astype(np.int64))
+    rows = np.flatnonzero((packets.direction == direction) & ((packets.flags & looked_at) == TcpFlag.ACK))
+    return _Offers(rows, packets.acknowledgement_offset[rows], packets.window_bytes[rows].astype(np.int64))
 
 
 def _without_receiver(seen: WindowCourse, numbers: dict[str, Number]) -> Evidence:

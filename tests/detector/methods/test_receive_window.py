@@ -11,7 +11,7 @@ from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import Evidence, Outcome
 from tests.detector.corpus import RUNS, end_points, pairs, truth
 from tests.detector.methods.alone import alone
-from tests.detector.rewriting import keep
+from tests.detector.rewriting import changed, keep, without_ip_id
 
 
 def examined(pair: Pair) -> Evidence:
@@ -79,6 +79,34 @@ def test_what_the_receiver_offered_before_contradicts_shut_windows_that_are_not_
     (pair,) = pairs(run_id)
     for count in (2, 16, 128):
         assert examined(one_acknowledgement_in(count, pair)).finding == "window-alternates"
+
+
+def test_a_capture_that_begins_after_the_window_was_shut_is_left_alone():
+    (pair,) = pairs("spl_ha_dl_small_umts")
+    packets = pair.server_side.packets
+    up = packets.direction == Direction.UP
+    shut = np.flatnonzero(up & (packets.window_bytes < 0.05 * packets.window_bytes[up].max()))
+    late = keep(packets, slice(int(shut[shut > 200][-1]) + 1, None))
+    same = replace(pair, client_side=replace(pair.client_side, packets=late))
+    unscaled = {way: getattr(pair.client_side.connection, way)._replace(window_shift=None) for way in ("up", "down")}
+    for connection in (pair.client_side.connection, pair.client_side.connection._replace(**unscaled)):
+        begun_late = replace(same, client_side=replace(same.client_side, connection=connection))
+        assert examined(begun_late).outcome is Outcome.INAPPLICABLE
+
+
+def test_a_regulator_shuts_windows_in_the_receivers_own_packets():
+    def regulated(packets):
+        windows = packets.window_bytes.copy()
+        up = np.flatnonzero(packets.direction == Direction.UP)
+        for start in (len(up) // 3, len(up) // 2):
+            windows[up[start : start + 40]] = 0
+        return packets.replaced(window_bytes=windows)
+
+    (pair,) = pairs("reg_dl_cubic_lte")
+    assert examined(changed(pair, at_server=regulated)).finding == "window-regulated"
+    # Without IP IDs nothing shows whose packets they are.
+    nameless = changed(changed(pair, at_server=regulated), without_ip_id, without_ip_id)
+    assert examined(nameless).finding == "window-alternates"
 
 
 def test_alternation_alone_is_no_split():

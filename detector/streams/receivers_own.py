@@ -1,0 +1,33 @@
+"""Acknowledgements at the sender that are the receiver's own packets, as IP IDs show it.
+
+What a middlebox changes in them (a regulator narrows windows, a path holds packets back) makes no other host of their
+sender.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from detector.pair import Pair, Vantage
+from pepscope.captures.packets import Direction, Int64Array
+from pepscope.results.evidence.columns import BoolArray
+
+
+def are_receivers_own(pair: Pair, direction: Direction, rows: Int64Array) -> BoolArray:
+    """Of which of these rows of the sender's capture of `direction`'s data, packets that came back, the receiver's
+    capture holds the same packet: the same IP ID (0 is none), acknowledgement, timestamps and length."""
+    sender, receiver = pair.sender(direction), pair.receiver(direction)
+    if sender is None or receiver is None:
+        return np.zeros(len(rows), np.bool_)
+    back = receiver.packets.direction == direction.reverse
+    emitted = {*map(tuple, _fields(receiver, np.flatnonzero(back), pair.receiver_shift(direction)).tolist())}
+    arrived = _fields(sender, rows, 0)
+    return np.array([ip_id != 0 and (ip_id, *others) in emitted for ip_id, *others in arrived.tolist()], np.bool_)
+
+
+def _fields(vantage: Vantage, rows: Int64Array, shift_bytes: int) -> Int64Array:
+    packets = vantage.packets
+    acknowledged = packets.acknowledgement_offset[rows] + shift_bytes
+    others = (packets.ip_id, packets.tsval, packets.tsecr, packets.payload_bytes)
+    ip_id, *rest = (column[rows].astype(np.int64) for column in others)
+    return np.stack([ip_id, acknowledged, *rest], axis=1)
