@@ -23,6 +23,7 @@ from pepscope.results.verdicts import Outcome
 from tests.captures.containers import read_capture, write_pcap
 from tests.detector.corpus import pairs
 from tests.detector.methods.alone import alone
+from tests.detector.rewriting import changed, without_ip_id
 from tests.fresh.test_fresh_captures import FRESH
 
 
@@ -140,3 +141,30 @@ def test_a_box_that_acknowledges_in_the_middle_is_nearer_than_the_handshake():
     for item in nearer:
         assert item.numbers["acks_nearer_than_handshake"] >= SEVERAL_ACKS
         assert item.numbers["round_trip_min_s"] < NEARER_SHARE * item.numbers["handshake_path_s"]
+
+
+def of_all(found_pairs):
+    """The acknowledgements nearer than the handshake where no data show that it waited."""
+    measured = Measured.of(Context([Observation(pair) for pair in found_pairs]))
+    return nearer_than_handshake(measured, np.full(len(measured), np.inf))[1].found.tolist()
+
+
+def test_the_receivers_own_packets_are_from_no_nearer_host(tmp_path):
+    syn, syn_ack = 0x02, 0x12
+    waits_s = {("mobile", syn): 0.8, ("server", syn): 0.4, ("server", syn_ack): 0.4}
+    mobile, server = map(open_capture, begun_earlier("reg-local", waits_s, tmp_path))
+    waited = pair_captures(mobile, server)
+    assert not any(of_all(waited))
+    assert any(of_all([changed(pair, without_ip_id, without_ip_id) for pair in waited]))
+
+
+def with_a_server_whose_clock_was_set_back(pair):
+    return replace(pair, server_side=replace(pair.server_side, clock_set_back=True))
+
+
+def test_a_clock_set_back_brings_what_is_on_its_way_nearer():
+    """All within one round trip: of short transfers that is most, of dialogues one acknowledgement."""
+    short, dialogues = fresh("spl-localack-short"), fresh("spl-localack-terminal")
+    assert any(of_all(short))
+    assert not any(of_all([with_a_server_whose_clock_was_set_back(pair) for pair in short]))
+    assert all(of_all([with_a_server_whose_clock_was_set_back(pair) for pair in dialogues]))
