@@ -2,18 +2,19 @@
 
 As pf(4) does with `modulate state`, `scrub random-id no-df max-mss min-ttl reassemble tcp` (RFC 6528 is the reason for
 other ISNs), and as firewalls do that strip options: all shifts stay the same for the whole connection, and each is
-undone in the opposite direction.
+undone in the opposite direction. It also shuts windows in turns and cuts segments, as boxes do that pace senders or
+segment anew what they receive.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.fresh import packets
-from benchmarks.fresh.packets import ACK, RST, SYN, Option, Segment
+from benchmarks.fresh.packets import ACK, FIN, PSH, RST, SYN, Option, Segment
 
 if TYPE_CHECKING:
     import random
@@ -22,13 +23,16 @@ if TYPE_CHECKING:
 
 Key = tuple[bytes, int, bytes, int]
 _NO_FRAGMENT = 0x40
+#: Where two windows that are 0 meet, probes alone tell when they open again, ever more seldom.
+_SHUT = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """`isn`: other initial sequence numbers, for the hosts of these `sides` (`client`, `server`). `identification`:
     random IP IDs. `timestamps`: `keep`, `shift` or `strip`. `strip`: kinds of options removed. `most_segment`: MSS is
-    lowered to it. `fragment`: DF is cleared. `least_hops`: TTL is raised to it. `most_window`: of the window field."""
+    lowered to it. `fragment`: DF is cleared. `least_hops`: TTL is raised to it. `most_window`: of the window field,
+    a 64th of it in the second half of every `window_period_s`. `most_payload`: longer segments are cut into two."""
 
     isn: tuple[str, ...] = ("client", "server")
     identification: bool = True
@@ -38,6 +42,8 @@ class Settings:
     fragment: bool = True
     least_hops: int = 0
     most_window: int = 65_535
+    window_period_s: float = 0.0
+    most_payload: int = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,6 @@ class Normaliser:
 
     def take(self, packet: bytes, now: float) -> None:
         """Rewrite one packet and send it on."""
-        del now
         segment = packets.read(packet)
         if segment is None:
             self._send(packet)
@@ -79,10 +84,11 @@ class Normaliser:
         if segment.flags & ACK:
             segment.acknowledgement = packets.advance(segment.acknowledgement, -other.sequence)
         if not segment.flags & RST:
-            segment.window = min(segment.window, self._settings.most_window)
+            segment.window = min(segment.window, self._most_window(now))
         segment.options = self._options(segment, own, other)
         self._header(segment)
-        self._send(segment.bytes())
+        for piece in self._cut(segment):
+            self._send(piece.bytes())
 
     def settle(self, now: float) -> None:
         """Nothing waits here."""
@@ -90,6 +96,20 @@ class Normaliser:
     def due(self) -> float | None:
         """Nothing waits here."""
         return None
+
+    def _most_window(self, now: float) -> int:
+        period_s = self._settings.window_period_s
+        is_shut = period_s > 0 and now % period_s > period_s / 2
+        return self._settings.most_window // _SHUT if is_shut else self._settings.most_window
+
+    def _cut(self, segment: Segment) -> list[Segment]:
+        """The segment, or two that hold what it does, each with its header; PSH and FIN are the second's."""
+        if len(segment.payload) <= self._settings.most_payload or segment.flags & SYN:
+            return [segment]
+        first, at = replace(segment), len(segment.payload) // 2
+        first.payload, first.flags = segment.payload[:at], segment.flags & ~(FIN | PSH)
+        second = replace(segment, payload=segment.payload[at:], sequence=packets.advance(segment.sequence, at))
+        return [first, second]
 
     def _drawn(self, side: str) -> _Shift:
         return _Shift(

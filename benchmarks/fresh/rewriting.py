@@ -92,6 +92,7 @@ def _translated(chance: random.Random) -> Scenario:
 
 
 _ALL = {"identification": True, "fragment": True, "least_hops": 64}
+_NOTHING = {"isn": (), "identification": False, "fragment": False, "timestamps": "keep"}
 
 REGULAR: Mapping[str, Draw] = {
     "scrub": _normalised(**_ALL, timestamps="shift", most_segment=1440),
@@ -101,6 +102,8 @@ REGULAR: Mapping[str, Draw] = {
     ),
     "scrub-window": _normalised(**_ALL, timestamps="keep", most_window=24_000),
     "scrub-drawn": _normalised_drawn,
+    "regulated-window": _normalised(**_NOTHING, most_window=400, window_period_s=0.6),
+    "resegmented": _normalised(**_NOTHING, most_payload=900),
     "syn-proxy": _syn_proxy("--sack-perm", "--timestamp", "--wscale", "7"),
     "syn-proxy-bare": _syn_proxy(),
     "denied-stamps": _denied_stamps,

@@ -39,6 +39,14 @@ def _at(**places: tuple[str, str]) -> dict[str, Any]:
     return {"capture_at": places}
 
 
+def _tiny_twice(chance: random.Random) -> Scenario:
+    """One request and one answer of one segment each, every packet at two interfaces of the router."""
+    sizes = [chance.randrange(1, 1_200) for _ in range(30)]
+    return Scenario(
+        "regular", cellular(chance), downloads(chance, sizes, spread_s=1.5), **_at(mobile=("middle", "any"))
+    )
+
+
 REGULAR: Mapping[str, Draw] = {
     "midpath-server": _regular(**_at(server=("middle", "wired"))),
     "midpath-mobile": _regular(**_at(mobile=("middle", "cell"))),
@@ -46,6 +54,7 @@ REGULAR: Mapping[str, Draw] = {
     "midpath-both": _regular(middleboxes.masquerade, **_at(server=("middle", "wired"), mobile=("middle", "cell"))),
     "midpath-any": _regular(**_at(server=("middle", "any"))),
     "midpath-clock": _regular(**_at(server=("middle", "wired")), edits=Edits(offset_s=1.7, drift_ppm=40.0)),
+    "midpath-any-tiny": _tiny_twice,
     "one-leg-of-relay": _relayed(truth="split", same_leg=True, **_at(server=("middle", "cell"))),
     "any-sll2": _regular(capture_at=_ANY),
     "any-sll": _regular(capture_at=_ANY, capture_link_type=_SLL),

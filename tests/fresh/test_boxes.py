@@ -13,7 +13,7 @@ from benchmarks.fresh.acknowledgement_regeneration import AcknowledgementRegener
 from benchmarks.fresh.handover import Side
 from benchmarks.fresh.local_acknowledgement import LocalAcknowledgement
 from benchmarks.fresh.normaliser import Normaliser
-from benchmarks.fresh.packets import ACK, FIN, SYN, Option, Segment
+from benchmarks.fresh.packets import ACK, FIN, PSH, SYN, Option, Segment
 from tests.captures.containers import read_capture
 
 MOBILE, SERVER = b"\x64\x40\x07\x09", b"\xc6\x12\x01\x09"
@@ -241,6 +241,21 @@ def test_a_normaliser_strips_the_given_options():
     box = Box(Normaliser, timestamps="strip", strip=[int(Option.SCALE)])
     (syn,) = box.give(segment(up=True, sequence=100, flags=SYN, stamps=(10, 0), syn=True))
     assert [kind for kind, _ in packets.read_options(syn.options)] == [Option.MSS, Option.SACK_PERMITTED]
+
+
+def test_a_normaliser_that_cuts_segments_keeps_headers_and_bytes():
+    box = Box(Normaliser, isn=[], timestamps="keep", most_payload=600)
+    first, last = box.give(segment(up=False, sequence=7, flags=ACK | PSH, stamps=(5, 6), length=SIZE))
+    assert (first.sequence, first.end, last.end) == (7, last.sequence, 7 + SIZE)
+    assert (first.timestamps, first.flags) == (last.timestamps, ACK)
+    assert last.flags == ACK | PSH
+    assert len(box.give(segment(up=False, sequence=7 + SIZE, length=600))) == 1
+
+
+def test_a_normaliser_shuts_windows_in_the_second_half_of_each_period():
+    box = Box(Normaliser, isn=[], most_window=320, window_period_s=1.0)
+    windows = [box.give(segment(up=True, sequence=1), now)[0].window for now in (0.2, 0.8, 1.3, 1.9)]
+    assert windows == [320, 5, 320, 5]
 
 
 def test_a_handover_keeps_the_data_in_flight():
