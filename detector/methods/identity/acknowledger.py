@@ -138,9 +138,10 @@ def own_acknowledgement_nats(
         counts = is_larger | (data.arrived[way] >= SEVERAL_SEGMENTS)
         lost = lost_shares[back]
         back_acks, with_data, back_data = acknowledgements.at(back), of_data.at(back), data.at(back)
+        strangers = _strangers_nats(back_acks, lost, back_data, renumbered) > TWO_MAKERS_NATS
         others = two_makers_nats(back_acks.arrived, back_acks.with_candidate, lost) > 0
         others |= (with_data.arrived > 0) & (other_maker_nats(with_data, lost, back_data) > TWO_MAKERS_NATS)
-        others |= _strangers_nats(back_acks, lost, back_data, renumbered) > TWO_MAKERS_NATS
+        others |= strangers
         pure = total_nats(sum_fields([with_data]))
         # One segment of data, a request, may have left before what it would acknowledge; and all that acknowledge one
         # place, the end, may be the answer, sent after a middlebox acknowledged the data. What acknowledges an answer
@@ -156,7 +157,8 @@ def own_acknowledgement_nats(
         every = np.where(is_all, total_nats(sum_fields([back_acks]), HARD_FIELDS), 0.0)
         own = np.maximum(np.maximum(pure, carried), np.maximum(every, 0.0))
         own = np.where(lacks_packets[back] | others, 0.0, own)
-        least = np.minimum(least, np.where(counts, own, math.inf))
+        # Who acknowledges an answer of few segments is not asked, but another maker may show.
+        least = np.minimum(least, np.where(counts, own, np.where(strangers, 0.0, math.inf)))
     return least
 
 

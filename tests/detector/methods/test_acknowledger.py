@@ -84,14 +84,15 @@ def own_nats(
     *,
     renumbered: bool = False,
     of_sender: tuple[int, int] = (0, 0),
+    of_others: int = 0,
 ) -> float:
     """Of an answer of two segments to a request of one, with these acknowledgements, and those of data among them.
 
-    `of_sender` are how many of the answer's sender arrived, and how many left.
+    `of_sender` are how many of the answer's sender arrived, and how many left; `of_others` arrived beside them.
     """
     (field,) = acks.fields
     nothing, one, two = (compared(count, count, field=field) for count in range(3))
-    of_request, left = (compared(of_sender[0], of_sender[0], field=field), of_sender[1])
+    of_request, left = (compared(of_sender[0] + of_others, of_sender[0], of_sender[0], field), of_sender[1])
     (nats,) = own_acknowledgement_nats(
         both_ways(one, two),
         both_ways(acks, of_request),
@@ -117,6 +118,11 @@ def test_the_senders_acknowledgements_show_as_well_that_no_filter_dropped_any() 
     assert own_nats(compared(2, 2), 2, of_sender=(1, 2)) < OWN_ACKNOWLEDGEMENT_NATS
     assert own_nats(compared(0, 0), 0, of_sender=(9, 9)) < OWN_ACKNOWLEDGEMENT_NATS
     assert own_nats(compared(3, 2, 2), 2, of_sender=(9, 9)) < OWN_ACKNOWLEDGEMENT_NATS
+
+
+def test_another_makers_acknowledgement_of_the_smaller_direction_is_seen_though_few_are_asked_for() -> None:
+    assert own_nats(compared(3, 3), 3, of_sender=(2, 2)) >= OWN_ACKNOWLEDGEMENT_NATS
+    assert own_nats(compared(3, 3), 3, of_sender=(2, 2), of_others=1) == 0.0
 
 
 @pytest.mark.parametrize(
