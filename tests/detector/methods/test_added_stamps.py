@@ -80,7 +80,7 @@ def test_timestamps_are_added_once_however_many_segments_have_them() -> None:
 
 
 def test_the_sentence_says_what_segments_with_other_options_do() -> None:
-    figures = {"same_bytes": True, "pairing_confidence": 1.0, "up_data_segments": 12}
+    figures: dict[str, object] = {"same_bytes": True, "pairing_confidence": 1.0, "up_data_segments": 12}
     figures |= {"leading_field_0": ADDED_STAMPS, "leading_share_0": 0.0}
     figures |= {"leading_field_1": "ip-id", "leading_share_1": 0.25, "leading_field_2": "", "leading_share_2": 0.0}
     summary = wording.other_segments(figures).summary

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +26,12 @@ ENDS = ("mobile", "server")
 
 def recorded(run: str, times: int, directory: Path) -> list[Pair]:
     """The pairs of a run whose captures hold each packet so many times, 16 us apart."""
-    captures = []
+    mobile, server = (open_capture(str(path)) for path in written(run, times, directory))
+    return list(pair_captures(mobile, server))
+
+
+def written(run: str, times: int, directory: Path) -> Iterator[Path]:
+    """Its captures with each packet so many times."""
     for end in ENDS:
         capture = read_capture(FRESH / f"{run}.{end}.pcap.gz")
         copies = [
@@ -33,8 +39,7 @@ def recorded(run: str, times: int, directory: Path) -> list[Pair]:
         ]
         path = directory / f"{end}-{times}.pcap"
         path.write_bytes(write_pcap(sorted(copies, key=lambda frame: frame.time_ns), capture.link_type))
-        captures.append(open_capture(str(path)))
-    return list(pair_captures(*captures))
+        yield path
 
 
 @pytest.mark.parametrize("run", ["reg-local", "reg-same-object", "spl-localack-short", "reg-forwarded-port"])
