@@ -12,6 +12,9 @@ from detector.pair import Pair, Vantage
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray
 
+#: Places among the fields by which a packet is known.
+_IP_ID, _ACKNOWLEDGED = 0, 1
+
 
 def are_receivers_own(pair: Pair, direction: Direction, rows: Int64Array) -> BoolArray:
     """Of which of these rows of the sender's capture of `direction`'s data, packets that came back, the receiver's
@@ -19,10 +22,13 @@ def are_receivers_own(pair: Pair, direction: Direction, rows: Int64Array) -> Boo
     sender, receiver = pair.sender(direction), pair.receiver(direction)
     if sender is None or receiver is None:
         return np.zeros(len(rows), np.bool_)
-    back = receiver.packets.direction == direction.reverse
-    emitted = {*map(tuple, _fields(receiver, np.flatnonzero(back), pair.receiver_shift(direction)).tolist())}
     arrived = _fields(sender, rows, 0)
-    return np.array([ip_id != 0 and (ip_id, *others) in emitted for ip_id, *others in arrived.tolist()], np.bool_)
+    back = np.flatnonzero(receiver.packets.direction == direction.reverse)
+    left = _fields(receiver, back, pair.receiver_shift(direction))
+    # Most packets have the number of none that is asked about.
+    left = left[np.isin(left[:, _ACKNOWLEDGED], arrived[:, _ACKNOWLEDGED])]
+    emitted = {*map(tuple, left.tolist())}
+    return np.array([each[_IP_ID] != 0 and tuple(each) in emitted for each in arrived.tolist()], np.bool_)
 
 
 def _fields(vantage: Vantage, rows: Int64Array, shift_bytes: int) -> Int64Array:
