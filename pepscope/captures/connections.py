@@ -59,7 +59,7 @@ class FlowSummary(NamedTuple):
     first_data_time_ns: int | None
     last_data_time_ns: int | None
     initial_sequence_number: int | None  # of its SYN, or by the SYN-ACK that answers it; None where both are missing
-    syn_count: int
+    syn_count: int  # that were sent: a SYN which the capture holds again is one
     maximum_segment_size: int | None
     window_scale: int | None
     window_shift: int | None  # by which windows are scaled; None where the SYN options that settle it were not captured
