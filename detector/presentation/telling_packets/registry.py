@@ -63,6 +63,7 @@ POINTERS: Mapping[str, Mapping[str, Pointer]] = {
         _Window.WINDOW_ALTERNATES: one_by_one(windows.shut_and_open),
         _Window.WINDOW_SHUT_ONCE: one_by_one(windows.shut_and_open),
         _Window.SLOW_READER: one_by_one(windows.shut_and_open),
+        _Window.WINDOW_REGULATED: one_by_one(windows.shut_and_open),
         _Window.ALTERNATION_UNEXPLAINED: one_by_one(windows.shut_and_open),
         _Window.WINDOW_UNREMARKABLE: one_by_one(windows.shut_and_open),
         _Window.WINDOW_OPEN_RECEIVER_BEHIND: windows.transfer_ends,
