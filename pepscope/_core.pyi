@@ -22,7 +22,6 @@ __all__ = [
     "ConstraintsOfMany",
     "ControlAcknowledgement",
     "FlowEnds",
-    "FlowRows",
     "FlowTimes",
     "HostTicks",
     "LivePath",
@@ -59,6 +58,7 @@ __all__ = [
     "connection_exchanges",
     "contradicting_times",
     "copy_with_comments",
+    "data_ends",
     "data_ranges",
     "data_rows",
     "duration_texts",
@@ -78,12 +78,12 @@ __all__ = [
     "first_flagged_packets",
     "flow_ends",
     "flow_numbers",
-    "flow_rows",
     "flow_times",
     "frame_spans",
     "frames_at",
     "frames_of_connections",
     "frames_of_rows",
+    "furthest_acknowledgements",
     "header_kinds",
     "held_acknowledgements",
     "hop_limits",
@@ -112,6 +112,7 @@ __all__ = [
     "simulate",
     "sketch",
     "soonest_acknowledgements",
+    "stream_openings",
     "strongest",
     "time_texts",
     "timestamp_steps",
@@ -745,26 +746,21 @@ def acknowledging_rows(packets: PacketColumns, direction: int) -> npt.NDArray[np
 def first_flagged(packets: PacketColumns, direction: int, flags: int) -> int | None:
     """The first packet of a direction that bears any of these flags."""
 
-@final
-class FlowRows:
-    """Packets that show where a flow's data begin and end, and how far they were acknowledged; None where there are
-    none.
+def stream_openings(packets: Sequence[PacketColumns], directions: Sequence[int]) -> list[tuple[int, int] | None]:
+    """The packet with the first byte of the stream of each of many flows, without any the first with data, and its
+    payload in bytes; None without data."""
 
-    `opening` carries the stream's first byte, or without it the first data, `opening_bytes` of payload. The new ones
-    lie beyond all before, or fill a hole. `last_acknowledging` acknowledges most of the data: `acknowledged_bytes`.
-    """
+def data_ends(
+    packets: Sequence[PacketColumns], directions: Sequence[int], only_new: bool
+) -> list[tuple[int, int] | None]:
+    """The first and the last packet with data of each of many flows; None without any. With `only_new` of those whose
+    payload lies beyond all before, or fills a hole."""
 
-    opening: Final[int | None]
-    opening_bytes: Final[int]
-    first_data: Final[int | None]
-    last_data: Final[int | None]
-    first_new: Final[int | None]
-    last_new: Final[int | None]
-    last_acknowledging: Final[int | None]
-    acknowledged_bytes: Final[int]
-
-def flow_rows(packets: Sequence[PacketColumns], directions: Sequence[int]) -> list[FlowRows]:
-    """Where the data of each of many flows begin and end in a capture, and what acknowledges most of them."""
+def furthest_acknowledgements(
+    packets: Sequence[PacketColumns], directions: Sequence[int]
+) -> list[tuple[int, int] | None]:
+    """The first packet that acknowledges as much of the data of each of many flows as any, and how far; None without
+    any."""
 
 def first_flagged_packets(
     packets: Sequence[PacketColumns], direction: int, flags: int

@@ -73,7 +73,8 @@ mod _core {
     use crate::pairs::payload_fingerprints::{fingerprints, sketch, vote, voted_shifts};
     #[pymodule_export]
     use crate::pairs::pointed::{
-        compared_segments, first_flagged_packets, flow_rows, soonest_acknowledgements, FlowRows,
+        compared_segments, data_ends, first_flagged_packets, furthest_acknowledgements, soonest_acknowledgements,
+        stream_openings,
     };
     #[pymodule_export]
     use crate::pairs::telling::{

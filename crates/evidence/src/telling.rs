@@ -113,10 +113,16 @@ impl Packets<'_> {
 
     /// The first packet that carries a byte of the stream of `direction`.
     pub fn row_of_byte(&self, direction: u8, offset: i64) -> Option<usize> {
-        let mut rows = self.sequence_offset.iter().zip(self.direction).zip(self.payload_bytes);
-        rows.position(|((&start, &way), &payload_bytes)| {
+        self.row_of_byte_from(0, direction, offset)
+    }
+
+    /// The same of the packets from a place on.
+    fn row_of_byte_from(&self, place: usize, direction: u8, offset: i64) -> Option<usize> {
+        let mut rows = self.sequence_offset.iter().zip(self.direction).zip(self.payload_bytes).skip(place);
+        let further = rows.position(|((&start, &way), &payload_bytes)| {
             way == direction && start <= offset && offset < start.saturating_add(payload_bytes.into())
-        })
+        })?;
+        Some(place + further)
     }
 }
 

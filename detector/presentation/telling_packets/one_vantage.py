@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from detector.pair import Vantage
 from detector.presentation.telling_packets.acknowledgements import round_trips
 from detector.presentation.telling_packets.openings_and_ends import opened_by
-from detector.presentation.telling_packets.rows import flow_rows, row_of_byte
+from detector.presentation.telling_packets.rows import row_of_byte, rows_of_flows
 from detector.presentation.telling_packets.telling import Scene, Telling, duration, spread
 from detector.streams.window_course import bulk_direction
+from pepscope import _core
 from pepscope.captures.packets import Direction, PacketColumns
+
+_DATA_ENDS = partial(_core.data_ends, only_new=False)
 
 
 def hints(scene: Scene) -> list[Telling]:
@@ -87,9 +91,8 @@ def bulk(scenes: Sequence[Scene]) -> list[list[Telling]]:
     for side in (0, 1):
         seen = [vantages[side] if side < len(vantages := scene.pair.vantages) else None for scene in scenes]
         directions = [bulk_direction(scene.pair) for scene in scenes]
-        for place, vantage, rows in flow_rows(seen, directions):
-            if rows.first_data is not None and rows.last_data is not None:
-                made[place].append(Telling(vantage, rows.first_data, "carries the first data of the larger stream"))
-                if rows.last_data != rows.first_data:
-                    made[place].append(Telling(vantage, rows.last_data, "carries the last data of the larger stream"))
+        for place, vantage, (first, last) in rows_of_flows(_DATA_ENDS, seen, directions):
+            made[place].append(Telling(vantage, first, "carries the first data of the larger stream"))
+            if last != first:
+                made[place].append(Telling(vantage, last, "carries the last data of the larger stream"))
     return made

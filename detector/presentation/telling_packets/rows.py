@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -48,14 +48,15 @@ def pure_acknowledgements(packets: PacketColumns, direction: Direction) -> Int64
     )
 
 
-def flow_rows(
-    vantages: Sequence[Vantage | None], directions: Sequence[Direction]
-) -> Iterator[tuple[int, Vantage, _core.FlowRows]]:
-    """Where the data of a direction begin and end at each vantage that there is, with its place."""
+def rows_of_flows(
+    find: Callable[[Sequence[PacketColumns], Sequence[int]], Sequence[tuple[int, int] | None]],
+    vantages: Sequence[Vantage | None],
+    directions: Sequence[Direction],
+) -> Iterator[tuple[int, Vantage, tuple[int, int]]]:
+    """What `find` finds in the packets of flows, of those vantages that there are and have it, with their places."""
     there = [(place, vantage) for place, vantage in enumerate(vantages) if vantage is not None]
-    packets = [vantage.packets for _, vantage in there]
-    found = _core.flow_rows(packets, [directions[place] for place, _ in there])
-    return ((place, vantage, rows) for (place, vantage), rows in zip(there, found, strict=True))
+    found = find([vantage.packets for _, vantage in there], [directions[place] for place, _ in there])
+    return ((*there[at], rows) for at, rows in enumerate(found) if rows is not None)
 
 
 def row_of_byte(vantage: Vantage, direction: Direction, offset: int) -> int | None:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from detector.pair import Vantage
 from detector.presentation.telling_packets.openings_and_ends import opened_by
-from detector.presentation.telling_packets.rows import data_rows, flow_rows, row_of_byte
+from detector.presentation.telling_packets.rows import data_rows, row_of_byte, rows_of_flows
 from detector.presentation.telling_packets.telling import Scene, Telling, counted
+from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, PayloadSample
 
@@ -39,10 +40,9 @@ def _beginnings(scenes: Sequence[Scene], asked: Sequence[Sequence[Direction]]) -
             ([None if pair is None else pair.receiver(direction) for pair in pairs], "arrives"),
         ):
             begins = f"{what} with the beginning of {_STREAM[direction]}, in "
-            for place, vantage, rows in flow_rows(seen, [direction] * len(seen)):
-                if rows.opening is not None:
-                    shows = begins + counted(rows.opening_bytes, "byte")
-                    made[place].append(Telling(vantage, rows.opening, shows))
+            openings = rows_of_flows(_core.stream_openings, seen, [direction] * len(seen))
+            for place, vantage, (row, payload_bytes) in openings:
+                made[place].append(Telling(vantage, row, begins + counted(payload_bytes, "byte")))
     return made
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from detector.pair import Vantage
-from detector.presentation.telling_packets.rows import flow_rows
+from detector.presentation.telling_packets.rows import rows_of_flows
 from detector.presentation.telling_packets.telling import Scene, Telling, counted, strongest
 from detector.streams.window_course import bulk_direction
+from pepscope import _core
 from pepscope.captures.packets import Direction, TcpFlag
 
 _SPECIAL = int(TcpFlag.SYN | TcpFlag.RST)
+
+_NEW_DATA_ENDS = partial(_core.data_ends, only_new=True)
 
 
 def shut_and_open(scene: Scene) -> list[Telling]:
@@ -43,15 +47,13 @@ def transfer_ends(scenes: Sequence[Scene]) -> list[list[Telling]]:
     made: list[list[Telling]] = [[] for _ in scenes]
     directions = [scene.direction or bulk_direction(scene.pair) for scene in scenes]
     flows = [(scene.pair, way) for scene, way in zip(scenes, directions, strict=True)]
-    for place, sender, rows in flow_rows([pair.sender(way) for pair, way in flows], directions):
-        if rows.last_acknowledging is not None:
-            most = counted(rows.acknowledged_bytes, "byte")
-            shows = f"acknowledges the last of {most} to the sender"
-            made[place].append(Telling(sender, rows.last_acknowledging, shows))
-    for place, receiver, rows in flow_rows([pair.receiver(way) for pair, way in flows], directions):
-        if rows.first_new is not None and rows.last_new is not None:
-            made[place] += [
-                Telling(receiver, rows.first_new, "brings the first bytes to the receiver"),
-                Telling(receiver, rows.last_new, "brings the last new bytes to the receiver"),
-            ]
+    senders, receivers = [pair.sender(way) for pair, way in flows], [pair.receiver(way) for pair, way in flows]
+    for place, sender, (row, most) in rows_of_flows(_core.furthest_acknowledgements, senders, directions):
+        shows = f"acknowledges the last of {counted(most, 'byte')} to the sender"
+        made[place].append(Telling(sender, row, shows))
+    for place, receiver, (first, last) in rows_of_flows(_NEW_DATA_ENDS, receivers, directions):
+        made[place] += [
+            Telling(receiver, first, "brings the first bytes to the receiver"),
+            Telling(receiver, last, "brings the last new bytes to the receiver"),
+        ]
     return made

@@ -64,20 +64,18 @@ def test_acknowledgements_are_those_of_the_reference(shape, how, seed, direction
 @given(shapes, changes, seeds, directions)
 def test_ends_of_flows_are_those_of_their_rows(shape, how, seed, direction):
     for packets in captured_elsewhere(packets_of(shape), how, seed):
-        (found,) = _core.flow_rows([packets], [direction])
         data, new, acknowledging = (
             list_rows(packets, direction).tolist()
             for list_rows in (rows.data_rows, rows.first_copies, rows.acknowledging_rows)
         )
-        assert [found.first_data, found.last_data] == ([data[0], data[-1]] if data else [None, None])
-        assert [found.first_new, found.last_new] == ([new[0], new[-1]] if new else [None, None])
-        assert found.last_acknowledging == (acknowledging[-1] if acknowledging else None)
+        flow = [packets], [direction]
+        assert _core.data_ends(*flow, only_new=False) == [(data[0], data[-1]) if data else None]
+        assert _core.data_ends(*flow, only_new=True) == [(new[0], new[-1]) if new else None]
+        furthest = [(row, packets.acknowledgement_offset[row]) for row in acknowledging[-1:]]
+        assert _core.furthest_acknowledgements(*flow) == (furthest or [None])
         first = rows.row_of_byte(vantage(packets), direction, 0)
-        assert found.opening == (first if first is not None else found.first_data)
-        if found.opening is not None:
-            assert found.opening_bytes == packets.payload_bytes[found.opening]
-        if found.last_acknowledging is not None:
-            assert found.acknowledged_bytes == packets.acknowledgement_offset[found.last_acknowledging]
+        opening = first if first is not None or not data else data[0]
+        assert _core.stream_openings(*flow) == [None if opening is None else (opening, packets.payload_bytes[opening])]
         (flagged,) = _core.first_flagged_packets([packets], direction, int(TcpFlag.FIN))
         assert (None if flagged is None else flagged[0]) == rows.first_flagged(packets, direction, int(TcpFlag.FIN))
         assert flagged is None or flagged[1].time_ns == packets.time_ns[flagged[0]]

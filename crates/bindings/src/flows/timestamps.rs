@@ -55,7 +55,7 @@ pub(crate) fn contradicting_times<'py>(
         let first = each.len().min(most);
         even.push(timestamps::even_steps(&each.time_ns[..first]) as i64);
         standing.push(standing_turns(&each.time_ns[..first], &each.direction[..first], quickest_ns) as i64);
-        let [[up, up_syn], [down, down_syn]] = [UP, DOWN].map(|way| each.acks_before_syn(way, least_ns));
+        let [[up, up_syn], [down, down_syn]] = each.acks_before_syns(least_ns);
         let [up_bytes, down_bytes] = [UP, DOWN].map(|way| each.acks_before_bytes(way, least_ns));
         counts.push([up, down, up_syn, down_syn, up_bytes, down_bytes]);
     }

@@ -1,9 +1,8 @@
 //! Packets that show findings on many connections.
 
-use pepscope_evidence as evidence;
 use pepscope_evidence::clocks::lines::ClockLines;
 use pepscope_evidence::clocks::sender_axis::Axis;
-use pepscope_evidence::packets::UP;
+use pepscope_evidence::packets::{Packets, UP};
 use pepscope_evidence::telling::compared_segments::{compared_segments as most_telling, Order};
 use pepscope_evidence::telling::soonest_acknowledgements::{soonest_acknowledgements as soonest, Soonest};
 use pyo3::exceptions::PyValueError;
@@ -11,21 +10,6 @@ use pyo3::prelude::*;
 
 use crate::captures::packets::{packet, Packet, PacketArrays};
 use crate::flows::flow_times::{taken_over, Lines};
-use crate::record::record;
-
-record! {
-    /// Packets that show where a flow's data begin and end, and how far they were acknowledged.
-    FlowRows of evidence::telling::flow_rows::FlowRows {
-        opening: Option<usize>,
-        opening_bytes: u32,
-        first_data: Option<usize>,
-        last_data: Option<usize>,
-        first_new: Option<usize>,
-        last_new: Option<usize>,
-        last_acknowledging: Option<usize>,
-        acknowledged_bytes: i64,
-    }
-}
 
 fn even(lengths: &[usize]) -> PyResult<()> {
     if lengths.windows(2).all(|two| two[0] == two[1]) {
@@ -52,11 +36,37 @@ pub(crate) fn first_flagged_packets(
     packets.iter().map(first).collect()
 }
 
-/// Where the data of flows begin and end, and what acknowledges most of them.
-#[pyfunction]
-pub(crate) fn flow_rows(packets: Vec<PacketArrays<'_>>, directions: Vec<u8>) -> PyResult<Vec<FlowRows>> {
+/// A row of each of many flows, and a number that belongs to it; None where there is none.
+type Rows<T> = Vec<Option<(usize, T)>>;
+
+/// What stands in packets of each of many flows.
+fn of_flows<T>(
+    packets: &[PacketArrays<'_>],
+    directions: &[u8],
+    find: impl Fn(&Packets<'_>, u8) -> Option<(usize, T)>,
+) -> PyResult<Rows<T>> {
     even(&[packets.len(), directions.len()])?;
-    packets.iter().zip(directions).map(|(each, direction)| Ok(each.columns()?.flow_rows(direction).into())).collect()
+    packets.iter().zip(directions).map(|(each, &direction)| Ok(find(&each.columns()?, direction))).collect()
+}
+
+/// The packets that begin the streams of flows, and the payload of each.
+#[pyfunction]
+pub(crate) fn stream_openings(packets: Vec<PacketArrays<'_>>, directions: Vec<u8>) -> PyResult<Rows<u32>> {
+    of_flows(&packets, &directions, |columns, direction| {
+        columns.stream_opening(direction).map(|row| (row, columns.payload_bytes[row]))
+    })
+}
+
+/// The first and the last packet with data of flows; with `only_new` without copies.
+#[pyfunction]
+pub(crate) fn data_ends(packets: Vec<PacketArrays<'_>>, directions: Vec<u8>, only_new: bool) -> PyResult<Rows<usize>> {
+    of_flows(&packets, &directions, |columns, direction| columns.data_ends(direction, only_new))
+}
+
+/// What acknowledges most of the data of flows, and how far.
+#[pyfunction]
+pub(crate) fn furthest_acknowledgements(packets: Vec<PacketArrays<'_>>, directions: Vec<u8>) -> PyResult<Rows<i64>> {
+    of_flows(&packets, &directions, |columns, direction| columns.furthest_acknowledgement(direction))
 }
 
 /// Place and value of an acknowledgement, by how much it came before its data, and what brought the last of these.

@@ -1,36 +1,54 @@
 //! Captures whose times contradict themselves: acknowledgements that stand before what they acknowledge.
 
 use crate::clocks::early_acks::EarlyCount;
-use crate::packets::{flag, Packets, DOWN, UP};
+use crate::flows::byte_times::NEVER;
+use crate::packets::{flag, Packets, DOWN};
+
+/// Whether any packet of a stretch of so many bears a flag is found for several of them at once.
+const STRETCH: usize = 1024;
 
 impl Packets<'_> {
-    /// Packets with acknowledgements of `direction`, and how many of them come more than `least_ns` before its first
-    /// SYN: of all, and of those that acknowledge the SYN alone. None are compared without a SYN.
+    /// Packets with acknowledgements of either direction, up first, and how many of them come more than `least_ns` before
+    /// its first SYN: of all, and of those that acknowledge the SYN alone. None are compared without a SYN.
     ///
     /// Of a sender without data nothing else stands before them, and of two clocks that differ by less than data take to
     /// be acknowledged nothing but the SYN's own acknowledgements shows it.
-    pub fn acks_before_syn(&self, direction: u8, least_ns: i64) -> [EarlyCount; 2] {
-        let answering = if direction == UP { DOWN } else { UP };
-        let rows = || self.direction.iter().zip(self.flags).zip(self.time_ns);
-        let mut syn_ns = i64::MAX;
-        for ((&own, &flags), &time_ns) in rows() {
-            let is_syn = (own == direction) & (flags & flag::SYN != 0);
-            syn_ns = syn_ns.min(if is_syn { time_ns } else { i64::MAX });
-        }
-        let [mut all, mut of_syn] = [EarlyCount::default(); 2];
-        if syn_ns == i64::MAX {
-            return [all, of_syn];
-        }
-        for (((&own, &flags), &time_ns), &acknowledged) in rows().zip(self.acknowledgement_offset) {
-            let is_ack = (own == answering) & (flags & flag::ACK != 0);
-            let is_early = is_ack & (syn_ns.wrapping_sub(time_ns) > least_ns);
+    pub fn acks_before_syns(&self, least_ns: i64) -> [[EarlyCount; 2]; 2] {
+        let opened_ns = self.first_syn_ns();
+        let mut counts = [[EarlyCount::default(); 2]; 2];
+        let rows = self.direction.iter().zip(self.flags).zip(self.time_ns).zip(self.acknowledgement_offset);
+        for (((&way, &flags), &time_ns), &acknowledged) in rows {
+            let opposite = usize::from(way != DOWN);
+            let is_ack = flags & flag::ACK != 0;
+            let is_early = is_ack & (opened_ns[opposite].wrapping_sub(time_ns) > least_ns);
             let is_of_syn = acknowledged == 0;
+            let [all, of_syn] = &mut counts[opposite];
             all.compared += usize::from(is_ack);
             all.early += usize::from(is_early);
             of_syn.compared += usize::from(is_ack & is_of_syn);
             of_syn.early += usize::from(is_early & is_of_syn);
         }
-        [all, of_syn]
+        for (counts, opened_ns) in counts.iter_mut().zip(opened_ns) {
+            if opened_ns == NEVER {
+                *counts = [EarlyCount::default(); 2];
+            }
+        }
+        counts
+    }
+
+    /// The least time of a SYN up and down.
+    fn first_syn_ns(&self) -> [i64; 2] {
+        let mut first_ns = [NEVER; 2];
+        let stretches = self.flags.chunks(STRETCH).enumerate();
+        // Without an early end, so that it is computed for several packets at once.
+        for (number, _) in stretches.filter(|(_, flags)| flags.iter().fold(0, |any, &own| any | own) & flag::SYN != 0) {
+            let rows = number * STRETCH..self.len().min((number + 1) * STRETCH);
+            for row in rows.filter(|&row| self.flags[row] & flag::SYN != 0) {
+                let first_ns = &mut first_ns[usize::from(self.direction[row] == DOWN)];
+                *first_ns = self.time_ns[row].min(*first_ns);
+            }
+        }
+        first_ns
     }
 
     /// Acknowledgements of bytes of `direction` that the capture holds, and how many of them come more than `least_ns`
@@ -56,6 +74,7 @@ impl Packets<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packets::UP;
 
     const LINES: Packets<'static> = Packets {
         time_ns: &[90, 95, 10, 12, 50, 60],
@@ -78,11 +97,11 @@ mod tests {
     #[test]
     fn only_acknowledgements_before_the_syn_of_the_other_side_are_early() {
         let count = |early, compared| EarlyCount { early, compared };
-        assert_eq!(LINES.acks_before_syn(DOWN, 0), [count(2, 2), count(1, 1)]);
-        assert_eq!(LINES.acks_before_syn(DOWN, 40), [count(1, 2), count(1, 1)]);
-        assert_eq!(LINES.acks_before_syn(UP, 0), [count(0, 3), count(0, 3)]);
+        let of_client = [count(0, 3), count(0, 3)];
+        assert_eq!(LINES.acks_before_syns(0), [of_client, [count(2, 2), count(1, 1)]]);
+        assert_eq!(LINES.acks_before_syns(40), [of_client, [count(1, 2), count(1, 1)]]);
         let flags = &[flag::ACK; 6];
-        assert_eq!(Packets { flags, ..LINES }.acks_before_syn(DOWN, 0), [EarlyCount::default(); 2]);
+        assert_eq!(Packets { flags, ..LINES }.acks_before_syns(0), [[EarlyCount::default(); 2]; 2]);
     }
 
     #[test]

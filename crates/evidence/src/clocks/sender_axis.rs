@@ -19,6 +19,7 @@ pub struct Axis<'a> {
 
 impl Axis<'_> {
     /// A time of the receiver's capture in seconds on the sender's clock.
+    #[inline]
     pub fn receiver_s(&self, time_ns: i64) -> f64 {
         let Some(lines) = self.lines else {
             return time_ns.wrapping_sub(self.start_ns) as f64 / 1e9;

@@ -1,6 +1,6 @@
 //! Hop limits (TTL) of a connection's packets.
 
-use crate::packets::{flag, Packets, NO_ACKNOWLEDGEMENT};
+use crate::packets::{flag, Packets, DOWN, NO_ACKNOWLEDGEMENT, UP};
 
 /// Hop limits of packets that acknowledge, without resets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,18 +12,19 @@ pub struct AnsweringHopLimits {
 }
 
 impl Packets<'_> {
-    /// The most frequent hop limit up (0) and down (1), the lowest of equally frequent ones.
+    /// The most frequent hop limit up and down, the lowest of equally frequent ones.
     pub fn hop_limits(&self) -> [Option<u8>; 2] {
-        [0, 1].map(|asked| {
-            let own = || self.ttl.iter().zip(self.direction).filter(|&(_, &way)| way == asked).map(|(&ttl, _)| ttl);
-            // Mostly all are alike, which is seen without counting.
-            let first = own().next()?;
-            if own().all(|ttl| ttl == first) {
-                Some(first)
-            } else {
-                most_frequent(own())
-            }
-        })
+        let packets = || self.ttl.iter().zip(self.direction);
+        let of = |asked| packets().filter(move |&(_, &way)| way == asked).map(|(&ttl, _)| ttl);
+        let first = [UP, DOWN].map(|asked| of(asked).next());
+        let [up, down] = first.map(Option::unwrap_or_default);
+        // Mostly all are alike. Without an early end that is computed for many packets at once.
+        let is_other = |(&ttl, &way): (&u8, &u8)| ttl != if way == DOWN { down } else { up };
+        if packets().fold(false, |found, each| found | is_other(each)) {
+            [UP, DOWN].map(|asked| most_frequent(of(asked)))
+        } else {
+            first
+        }
     }
 
     /// The hop limits of `direction`'s answer to a handshake and of what followed.

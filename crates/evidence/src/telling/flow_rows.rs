@@ -1,23 +1,8 @@
-//! Packets of a flow that show where its data begin and end, and how far they were acknowledged.
+//! Packets of a flow that show where its data begin and end, and how far they were acknowledged; each is looked for from
+//! its own end.
 
 use crate::packets::Packets;
 use crate::telling::{is_data, AGAIN};
-
-/// Packets of one flow in one capture by their places.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowRows {
-    /// The first packet with the stream's first byte, without any the first with data, and its payload.
-    pub opening: Option<usize>,
-    pub opening_bytes: u32,
-    pub first_data: Option<usize>,
-    pub last_data: Option<usize>,
-    /// Of packets whose payload lies beyond all before, or fills a hole.
-    pub first_new: Option<usize>,
-    pub last_new: Option<usize>,
-    /// The packet that acknowledges most of the flow's data, the first of several, and how far.
-    pub last_acknowledging: Option<usize>,
-    pub acknowledged_bytes: i64,
-}
 
 /// Whether any packet of a stretch of so many is meant is found for several of them at once.
 const STRETCH: usize = 1024;
@@ -26,45 +11,42 @@ const STRETCH: usize = 1024;
 type Stretch<'a> = ((&'a [u8], &'a [u32]), &'a [u16]);
 
 impl Packets<'_> {
-    /// Where the data of `direction` begin and end, and what acknowledges most of them.
-    pub fn flow_rows(&self, direction: u8) -> FlowRows {
-        let (first_data, last_data) = self.ends(|way, payload_bytes, _| is_data(direction, way, payload_bytes));
-        let (first_new, last_new) =
-            self.ends(|way, payload_bytes, marks| is_data(direction, way, payload_bytes) && marks & AGAIN == 0);
-        let (last_acknowledging, acknowledged_bytes) = self.furthest_acknowledgement(direction);
-        let opening = self.row_of_byte(direction, 0).or(first_data);
-        FlowRows {
-            opening,
-            opening_bytes: opening.map_or(0, |row| self.payload_bytes[row]),
-            first_data,
-            last_data,
-            first_new,
-            last_new,
-            last_acknowledging,
-            acknowledged_bytes,
-        }
+    /// The first packet with the first byte of the stream of `direction`, without any the first with data.
+    pub fn stream_opening(&self, direction: u8) -> Option<usize> {
+        let first = self.first_where(|way, payload_bytes, _| is_data(direction, way, payload_bytes))?;
+        self.row_of_byte_from(first, direction, 0).or(Some(first))
     }
 
-    /// The first and the last packet that is meant by direction, payload and marks, each looked for from its end.
-    fn ends(&self, is_meant: impl Fn(u8, u32, u16) -> bool) -> (Option<usize>, Option<usize>) {
+    /// The first and the last packet of `direction` with data; with `only_new` of those whose payload lies beyond all
+    /// before, or fills a hole.
+    pub fn data_ends(&self, direction: u8, only_new: bool) -> Option<(usize, usize)> {
+        let left_out = if only_new { AGAIN } else { 0 };
+        let is_meant =
+            |way, payload_bytes, marks: u16| is_data(direction, way, payload_bytes) & (marks & left_out == 0);
+        self.first_where(is_meant).zip(self.last_where(is_meant))
+    }
+
+    /// The first packet that is meant by direction, payload and marks.
+    fn first_where(&self, is_meant: impl Fn(u8, u32, u16) -> bool) -> Option<usize> {
+        let (number, ((ways, payloads), marks)) = self.stretches().find(|stretch| has_any(stretch, &is_meant))?;
+        let mut packets = ways.iter().zip(payloads).zip(marks);
+        Some(number * STRETCH + packets.position(|((&way, &bytes), &marks)| is_meant(way, bytes, marks))?)
+    }
+
+    /// The last packet that is meant by direction, payload and marks.
+    fn last_where(&self, is_meant: impl Fn(u8, u32, u16) -> bool) -> Option<usize> {
+        let (number, ((ways, payloads), marks)) = self.stretches().rfind(|stretch| has_any(stretch, &is_meant))?;
+        let mut packets = ways.iter().zip(payloads).zip(marks);
+        Some(number * STRETCH + packets.rposition(|((&way, &bytes), &marks)| is_meant(way, bytes, marks))?)
+    }
+
+    fn stretches(&self) -> impl DoubleEndedIterator<Item = (usize, Stretch<'_>)> {
         let kinds = self.direction.chunks(STRETCH).zip(self.payload_bytes.chunks(STRETCH));
-        let mut stretches = kinds.zip(self.marks.chunks(STRETCH)).enumerate();
-        let of = |((&way, &payload_bytes), &marks): ((&u8, &u32), &u16)| is_meant(way, payload_bytes, marks);
-        // Without an early end, so that it is computed for several packets at once.
-        let any = |&(_, ((ways, payloads), marks)): &(usize, Stretch<'_>)| {
-            ways.iter().zip(payloads).zip(marks).fold(false, |found, each| found | of(each))
-        };
-        let first = stretches.clone().find(any).and_then(|(number, ((ways, payloads), marks))| {
-            Some(number * STRETCH + ways.iter().zip(payloads).zip(marks).position(of)?)
-        });
-        let last = stretches.rfind(any).and_then(|(number, ((ways, payloads), marks))| {
-            Some(number * STRETCH + ways.iter().zip(payloads).zip(marks).rposition(of)?)
-        });
-        (first, last)
+        kinds.zip(self.marks.chunks(STRETCH)).enumerate()
     }
 
     /// The first packet that acknowledges as much of the data of `direction` as any, and how far.
-    fn furthest_acknowledgement(&self, direction: u8) -> (Option<usize>, i64) {
+    pub fn furthest_acknowledgement(&self, direction: u8) -> Option<(usize, i64)> {
         let acknowledged = |(&way, &value): (&u8, &i64)| if way == direction { 0 } else { value };
         let (mut furthest, mut most) = (None, 0);
         let stretches = self.direction.chunks(STRETCH).zip(self.acknowledgement_offset.chunks(STRETCH));
@@ -74,11 +56,16 @@ impl Packets<'_> {
                 (furthest, most) = (Some((number, ways, values)), of_stretch);
             }
         }
-        let row = furthest.and_then(|(number, ways, values)| {
-            Some(number * STRETCH + ways.iter().zip(values).map(acknowledged).position(|value| value == most)?)
-        });
-        (row, most)
+        let (number, ways, values) = furthest?;
+        let place = ways.iter().zip(values).map(acknowledged).position(|value| value == most)?;
+        Some((number * STRETCH + place, most))
     }
+}
+
+/// Without an early end, so that it is computed for several packets at once.
+fn has_any((_, ((ways, payloads), marks)): &(usize, Stretch<'_>), is_meant: impl Fn(u8, u32, u16) -> bool) -> bool {
+    let packets = ways.iter().zip(*payloads).zip(*marks);
+    packets.fold(false, |found, ((&way, &bytes), &marks)| found | is_meant(way, bytes, marks))
 }
 
 #[cfg(test)]
@@ -100,18 +87,11 @@ mod tests {
             marks: &[mark::RETRANSMISSION, 0, 0, 0, mark::DUPLICATE],
             ..Packets::default()
         };
-        let expected = FlowRows {
-            opening: Some(1),
-            opening_bytes: 100,
-            first_data: Some(0),
-            last_data: Some(4),
-            first_new: Some(1),
-            last_new: Some(2),
-            last_acknowledging: Some(3),
-            acknowledged_bytes: 200,
-        };
-        assert_eq!(packets.flow_rows(0), expected);
-        assert_eq!(packets.flow_rows(1), FlowRows::default());
+        assert_eq!(packets.stream_opening(0), Some(1));
+        assert_eq!((packets.data_ends(0, false), packets.data_ends(0, true)), (Some((0, 4)), Some((1, 2))));
+        assert_eq!(packets.furthest_acknowledgement(0), Some((3, 200)));
+        assert_eq!((packets.stream_opening(1), packets.furthest_acknowledgement(1)), (None, None));
+        assert_eq!((packets.data_ends(1, false), packets.data_ends(1, true)), (None, None));
     }
 
     proptest! {
@@ -141,13 +121,14 @@ mod tests {
                 ..Packets::default()
             };
             for way in [UP, DOWN] {
-                let found = packets.flow_rows(way);
-                let ends = |rows: Vec<i64>| [rows.first(), rows.last()].map(|row| row.map(|&row| row as usize));
-                prop_assert_eq!([found.first_data, found.last_data], ends(packets.data_rows(way)));
-                prop_assert_eq!([found.first_new, found.last_new], ends(packets.first_copies(way)));
-                prop_assert_eq!(found.last_acknowledging, ends(packets.acknowledging_rows(way))[1]);
-                let most = found.last_acknowledging.map_or(0, |row| acknowledgement_offset[row]);
-                prop_assert_eq!(found.acknowledged_bytes, most);
+                let ends = |rows: Vec<i64>| Some((*rows.first()? as usize, *rows.last()? as usize));
+                prop_assert_eq!(packets.data_ends(way, false), ends(packets.data_rows(way)));
+                prop_assert_eq!(packets.data_ends(way, true), ends(packets.first_copies(way)));
+                let first = packets.data_rows(way).first().map(|&row| row as usize);
+                prop_assert_eq!(packets.stream_opening(way), packets.row_of_byte(way, 0).or(first));
+                let last = packets.acknowledging_rows(way).last().map(|&row| row as usize);
+                let furthest = last.map(|row| (row, acknowledgement_offset[row]));
+                prop_assert_eq!(packets.furthest_acknowledgement(way), furthest);
             }
         }
     }
