@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from pepscope.captures.capture import Capture
 from pepscope.captures.connection_source import ConnectionSource
@@ -16,8 +16,7 @@ from pepscope.captures.packets import Int64Array
 _UNSEEN = -1
 
 
-@dataclass(frozen=True)
-class SummaryColumns:
+class SummaryColumns(Struct, frozen=True, dict=True):
     """Columns by connection id; times in nanoseconds."""
 
     first_time_ns: Int64Array
@@ -30,7 +29,7 @@ class SummaryColumns:
     @classmethod
     def of(cls, source: ConnectionSource) -> SummaryColumns:
         """The columns of a capture, from its own ones where it has them."""
-        names = tuple(cls.__dataclass_fields__)
+        names = cls.__struct_fields__
         if isinstance(source, Capture):
             batches = list(source.connection_batches(names))
             return cls(*(np.concatenate([batch[name] for batch in batches]).astype(np.int64) for name in names))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from detector.pairing.summary_columns import SummaryColumns, same_sequence_numbers
 from pepscope.captures.capture import open_capture
@@ -45,14 +45,14 @@ def test_only_numbers_that_one_connection_of_each_capture_has_settle(
     assert list(zip(one.tolist(), two.tolist(), strict=True)) == expected
 
 
-@pytest.mark.parametrize("name", ["prx_ngx_par6.mob.pcap.gz", "reg_ul_slowreader_srv__midone.srv.pcap.gz"])
-def test_a_captures_own_columns_are_those_of_its_connections(name: str) -> None:
-    capture = open_capture(str(CORPUS / name))
+@pytest.mark.parametrize("file", ["prx_ngx_par6.mob.pcap.gz", "reg_ul_slowreader_srv__midone.srv.pcap.gz"])
+def test_a_captures_own_columns_are_those_of_its_connections(file: str) -> None:
+    capture = open_capture(str(CORPUS / file))
     own = SummaryColumns.of(capture)
     made = SummaryColumns.of(SimpleNamespace(connections=list(capture.connections)))
     assert len(own.first_time_ns) == len(capture.connections) > 0
-    for field in fields(SummaryColumns):
-        assert np.array_equal(getattr(own, field.name), getattr(made, field.name)), field.name
+    for name in SummaryColumns.__struct_fields__:
+        assert np.array_equal(getattr(own, name), getattr(made, name)), name
     assert own.span_ns == made.span_ns >= 0
 
 
