@@ -16,6 +16,7 @@ from pepscope.results.distinct import distinct
 from pepscope.results.encoding.packet_texts import PacketTexts
 from pepscope.results.encoding.packets import packets_document
 from pepscope.results.encoding.pieces import PieceTexts, piece_documents
+from pepscope.results.encoding.reordered import reordered
 from pepscope.results.encoding.shared_writing import made_in_order
 from pepscope.results.encoding.templates import VALUE, Column, Layout, Octets, Template, filled, listed
 from pepscope.results.evidence.columns import Int64Array
@@ -214,6 +215,10 @@ class PairTexts:
         if table.is_in_order:
             yield from made_in_order(lambda block: self._of_block(block)[0], table.columns.evidence.blocks, jobs)
             return
+        if _are_scattered(table):
+            blocks = map(self._of_block, range(table.columns.evidence.blocks))
+            yield from reordered(blocks, np.asarray(table.rows), _BATCH)
+            return
         rows = iter(table.rows)
         while batch := list(islice(rows, _BATCH)):
             yield b"".join(map(self._text, batch))
@@ -276,6 +281,17 @@ class PairTexts:
             head = Template(document, self._layout, self._level, end=self._closing)
             self._heads[shape] = Template.of_text(self._before + head.pieces[0], *head.pieces[1:])
         return self._heads[shape]
+
+
+def _are_scattered(table: PairTable) -> bool:
+    """Whether pairs in their order go from block to block so often that those that were asked for last would be made
+    again and again: pairs of captures in temporary files stand in the order of their partitions."""
+    evidence = table.columns.evidence
+    block_of_place = evidence.blocks_of(np.asarray(table.rows))
+    recent, made = RecentBlocks[None](), list[int]()
+    for block in block_of_place[np.flatnonzero(np.diff(block_of_place, prepend=-1))].tolist():
+        recent.of(block, evidence.connections(block), made.append)
+    return len(made) > 2 * evidence.blocks
 
 
 def _places_of_rows(rows: Sequence[int]) -> Int64Array:
