@@ -72,7 +72,7 @@ def test_ends_of_flows_are_those_of_their_rows(shape, how, seed, direction):
         assert _core.data_ends(*flow, only_new=False) == [(data[0], data[-1]) if data else None]
         assert _core.data_ends(*flow, only_new=True) == [(new[0], new[-1]) if new else None]
         furthest = [(row, packets.acknowledgement_offset[row]) for row in acknowledging[-1:]]
-        assert _core.furthest_acknowledgements(*flow) == (furthest or [None])
+        assert _core.furthest_acknowledgements(*flow) == [next(iter(furthest), None)]
         first = rows.row_of_byte(vantage(packets), direction, 0)
         opening = first if first is not None or not data else data[0]
         assert _core.stream_openings(*flow) == [None if opening is None else (opening, packets.payload_bytes[opening])]
