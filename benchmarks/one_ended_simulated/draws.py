@@ -41,6 +41,9 @@ _MIXED_SHARE = 0.05
 #: Of sites, those whose clients' answers wait for their devices: a quarter of as many as have late clients.
 _DEVICES_SHARE = 0.06
 
+#: Of sites, those whose clients are programs that work on each answer: as many.
+_PROGRAMS_SHARE = 0.06
+
 #: Of sites, those whose clients load their links with other traffic.
 _OTHER_TRAFFIC_SHARE = 0.25
 
@@ -64,7 +67,11 @@ def draw_scenario(seed: int, number: int) -> Scenario:
     """The network of this number: a function of seed and number alone."""
     scenario, random = _drawn(seed, number), Random(f"one-ended/{seed}/{number}/shared")
     sites = tuple(_with_devices(random, _with_other_traffic(random, site)) for site in scenario.sites)
+    random = Random(f"one-ended/{seed}/{number}/programs")
+    sites = tuple(_with_programs(random, site) for site in sites)
     hard = {*scenario.hard}
+    if any(habits.works for site in sites for habits in site.habits):
+        hard.add("clients work on each answer")
     if any(site.devices for site in sites):
         hard.add("answers wait for a device")
     if any(site.link.down.bursts_per_s for site in sites):
@@ -86,6 +93,28 @@ def _with_devices(random: Random, site: Site) -> Site:
     if random.random() < 0.5:
         devices = tuple(draw_device(random) for _ in site.clients)
     return replace(site, devices=devices, thinks=(True,) * len(site.clients))
+
+
+def _with_programs(random: Random, site: Site) -> Site:
+    """The site, whose clients may be programs that work for nearly the same time on each answer: all for one time, or
+    each for its own. Half of them work on the last one, too, before they close."""
+    if random.random() >= _PROGRAMS_SHARE:
+        return site
+    programs = (_working(random, site.habits[0]),) * len(site.clients)
+    if random.random() < 0.5:
+        programs = tuple(_working(random, habits) for habits in site.habits)
+    return replace(site, habits=programs, thinks=(True,) * len(site.clients))
+
+
+def _working(random: Random, habits: ClientHabits) -> ClientHabits:
+    """A program that works on each answer for 8 to 80 ms, with a standard deviation of 0.3 to 5 % of that."""
+    work_s, spread = between(random, 0.008, 0.08), between(random, 0.003, 0.05)
+
+    def work() -> float:
+        return work_s * max(0.0, random.gauss(1.0, spread))
+
+    close = work if random.random() < 0.5 else habits.close
+    return replace(habits, next_request=work, answer=work, close=close, works=True)
 
 
 def _drawn(seed: int, number: int) -> Scenario:

@@ -155,7 +155,7 @@ class Simulation:
                 talk = shell(random, requests, site.habits[session.client], server.habits)
             else:
                 talk = web(random, requests, site.habits[session.client], server.habits, session.secure)
-            _finish(talk, session)
+            _finish(talk, session, site.habits[session.client])
             made.client_answers_near = made.client_answers_far = talk.client_answers
             made.server_answers_near = talk.server_answers
             Player(clock, client, talk.client, closes=True, processor=processor)
@@ -167,7 +167,7 @@ class Simulation:
         near, far, connect = fetching(
             random, requests, site.habits[session.client], server.habits, box_server, box_client, session.secure
         )
-        _finish(near, session)
+        _finish(near, session, site.habits[session.client])
         made.client_answers_near, made.server_answers_near = near.client_answers, near.server_answers
         outer, inner = path.joints[path.fetches_at]
         Player(clock, client, near.client, closes=True, processor=processor)
@@ -181,9 +181,9 @@ class Simulation:
         connect.waiting.append(inner.connect)
 
 
-def _finish(talk: Talk, session: Session) -> None:
+def _finish(talk: Talk, session: Session, client: ClientHabits) -> None:
     """The client closes when all has been said."""
-    talk.from_client(b"", session.linger_s)
+    talk.from_client(b"", session.linger_s + client.close())
 
 
 def wire(site: Site, server: Server) -> Link:

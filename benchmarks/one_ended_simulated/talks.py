@@ -31,6 +31,8 @@ class ClientHabits:
     finish: Draw  # its part of a TLS handshake
     next_request: Draw  # from an answer to the next request, without the client's think time
     answer: Draw  # any other automatic answer
+    close: Draw = lambda: 0.0  # from the last answer to the close, without lingering
+    works: bool = False  # whether it works on each answer, for nearly the same time
 
 
 @dataclass(frozen=True, slots=True)
