@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from detector.one_capture.hypotheses.crossing_habits import CONNECTED, Legs, any_habit, joined_legs
 from detector.one_capture.hypotheses.fronts import FrontNats, front_nats, joined_fronts
 from detector.one_capture.hypotheses.moments import MomentNats
-from detector.one_capture.hypotheses.natures import Paths, by_nature, end_nats
+from detector.one_capture.hypotheses.natures import WIRED, Paths, by_nature, end_nats
 from detector.one_capture.hypotheses.regular_looks import OF_LATE, LooksNats
 from detector.one_capture.hypotheses.sums import (
     DELAYS_BEYOND,
@@ -352,10 +352,11 @@ def _leg_nats(nats: ExchangeNats, said: _Said, priors: Priors, paths: Paths) -> 
 
 def _programs(nats: ExchangeNats, said: _Said, paths: Paths) -> Floats:
     """Log-likelihoods by member and time of programs that compute for so long before they go on: what they say shows
-    what it would behind a leg, or they close at once, and their libraries answer TLS handshakes at once."""
+    what it would behind a wired leg, or they close at once, and their libraries answer TLS handshakes at once."""
     closing_at_once = by_nature(nats.application) + end_nats(nats.closes, paths)[:, None, None]
     either = np.logaddexp(log(1 - _PROGRAMS_CLOSE) + said.all, log(_PROGRAMS_CLOSE) + closing_at_once)
-    programs: Floats = end_nats(nats.handshake, paths)[:, None] + sum_nats(either + paths.natures[:, None]) + LEG_NATS
+    computed = sum_nats(either[..., :WIRED]) - np.log(WIRED)
+    programs: Floats = end_nats(nats.handshake, paths)[:, None] + computed + LEG_NATS
     return programs
 
 
