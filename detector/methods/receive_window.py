@@ -137,7 +137,7 @@ def _examined(pair: Pair) -> Evidence:
     if seen.times_shut and advertised.least_share > KEPT_UP_SHARE:
         scaled = receiver.flow(direction.reverse).window_shift is not None
         shut = _shut_windows(sender, direction.reverse)
-        if _may_be_receivers(pair, direction, shut, receiver, scaled=scaled):
+        if _may_be_receivers(pair, direction, shut, sender, receiver):
             return ReceiveWindowFinding.WINDOW_NOT_CAPTURED.undecided(
                 NAME,
                 "The receiver's capture lacks the acknowledgements between which its own window may have shut.",
@@ -172,27 +172,33 @@ class _Offers(NamedTuple):
         return _Offers(self.rows[which], self.acknowledged[which], self.windows[which])
 
 
-def _may_be_receivers(pair: Pair, direction: Direction, shut: _Offers, receiver: Vantage, *, scaled: bool) -> bool:
+def _may_be_receivers(pair: Pair, direction: Direction, shut: _Offers, sender: Vantage, receiver: Vantage) -> bool:
     """Whether the receiver may have shut the window in acknowledgements that its own capture lacks: those before the
     first that it holds, behind the last, or, of those that a filter takes away, between.
 
     It may not shrink the window (RFC 9293, section 3.8.6): what it once offered to take, in bytes of the stream, stays
-    offered. Where every shut window that the sender saw ends at or beyond all that the receiver had offered by then,
-    the receiver may have sent it; where one ends before, only another host can have. Windows that are not `scaled` are
-    no bytes.
+    offered, but for what its scale rounds down (RFC 7323, section 2.4). Where every shut window that the sender saw
+    ends at or beyond all that the receiver had offered by then, the receiver may have sent it; where one ends before,
+    only another host can have. Where neither capture knows the scale, windows are no bytes.
     """
     own = _offers(receiver, direction.reverse)
     own = own.at(np.argsort(own.acknowledged, kind="stable"))
     acknowledged = own.acknowledged + pair.receiver_shift(direction)
     # Of the same bytes it may have opened the window later.
     before = np.searchsorted(acknowledged, shut.acknowledged) - 1
-    within = (before >= 0) & (before < len(acknowledged) - 1)
-    if not scaled:
+    shifts = [vantage.flow(direction.reverse).window_shift for vantage in (receiver, sender)]
+    # If the receiver's own windows reach the sender, one scale is that of both.
+    shift = next((each for each in shifts if each is not None), None)
+    if shift is None:
+        within = (before >= 0) & (before < len(acknowledged) - 1)
         return not bool(within.any())
-    offered = np.maximum.accumulate(acknowledged + own.windows)
-    ends = shut.acknowledged + shut.windows
+    own_bytes, shut_bytes = (
+        offers.windows << (shift if known is None else 0) for offers, known in zip((own, shut), shifts, strict=True)
+    )
+    offered = np.maximum.accumulate(acknowledged + own_bytes) - (1 << shift)
+    ends = shut.acknowledged + shut_bytes
     known = before >= 0
-    return not bool((ends[known] < offered[before[known]]).any())
+    return not bool((ends[known] <= offered[before[known]]).any())
 
 
 def _shut_windows(vantage: Vantage, direction: Direction) -> _Offers:

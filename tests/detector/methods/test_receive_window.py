@@ -94,6 +94,50 @@ def test_a_capture_that_begins_after_the_window_was_shut_is_left_alone():
         assert examined(begun_late).outcome is Outcome.INAPPLICABLE
 
 
+def with_one_receiver(pair: Pair, unit_bytes: int) -> Pair:
+    """What the sender saw is the receiver's: it takes nothing back, but rounds what it offers down to such units. Its
+    own capture lacks the windows that are nearly shut."""
+    packets = pair.server_side.packets
+    up = packets.direction == Direction.UP
+    acknowledged, windows = packets.acknowledgement_offset[up], packets.window_bytes.copy()
+    offered = np.maximum.accumulate(acknowledged + windows[up].astype(np.int64))
+    windows[up] = (offered - acknowledged) // unit_bytes * unit_bytes
+    seen = packets.replaced(window_bytes=windows)
+    connection = pair.server_side.connection
+    shift = unit_bytes.bit_length() - 1
+    scaled = connection._replace(up=connection.up._replace(window_shift=shift))
+    own = keep(seen, ~up | (windows > 0.3 * windows[up].max()))
+    return replace(
+        pair,
+        server_side=replace(pair.server_side, packets=seen, connection=scaled),
+        client_side=replace(pair.client_side, packets=own, connection=scaled),
+    )
+
+
+@pytest.mark.parametrize("unit_bytes", [1 << 7, 1 << 8, 1 << 12, 1 << 14])
+def test_a_receiver_that_rounds_its_windows_down_takes_nothing_back(unit_bytes: int) -> None:
+    """So do BSD, macOS and Windows; Linux rounds up."""
+    (pair,) = pairs("spl_ha_dl_mid_lte_bbr")
+    one = with_one_receiver(pair, unit_bytes)
+    for count in (1, 2, 8, 64):
+        assert examined(one_acknowledgement_in(count, one)).outcome is Outcome.INAPPLICABLE
+
+
+@pytest.mark.parametrize("begun_late", ["client_side", "server_side"])
+def test_windows_whose_scale_one_capture_alone_knows_are_compared_by_it(begun_late: str) -> None:
+    """The other capture began after the handshake and has windows as they are on the wire."""
+    (pair,) = pairs("spl_ha_dl_mid_lte_bbr")
+    one = with_one_receiver(pair, 1 << 7)
+    vantage = getattr(one, begun_late)
+    unscaled = vantage.connection._replace(up=vantage.connection.up._replace(window_shift=None))
+    up = vantage.packets.direction == Direction.UP
+    on_wire = np.where(up, vantage.packets.window_bytes >> 7, vantage.packets.window_bytes)
+    packets = vantage.packets.replaced(window_bytes=on_wire.astype(vantage.packets.window_bytes.dtype))
+    one = replace(one, **{begun_late: replace(vantage, packets=packets, connection=unscaled)})
+    for count in (1, 2, 8, 64):
+        assert examined(one_acknowledgement_in(count, one)).outcome is Outcome.INAPPLICABLE
+
+
 def test_a_regulator_shuts_windows_in_the_receivers_own_packets():
     def regulated(packets):
         windows = packets.window_bytes.copy()
