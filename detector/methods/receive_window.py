@@ -143,7 +143,7 @@ def _examined(pair: Pair) -> Evidence:
                 "The receiver's capture lacks the acknowledgements between which its own window may have shut.",
                 numbers,
             )
-        if 2 * np.count_nonzero(are_receivers_own(pair, direction, shut.rows)) >= len(shut.rows):
+        if _are_in_receivers_packets(pair, direction, shut, receiver):
             return ReceiveWindowFinding.WINDOW_REGULATED.undecided(
                 NAME,
                 "The sender saw its receive window shut in the receiver's own acknowledgements, which left with an "
@@ -199,6 +199,15 @@ def _may_be_receivers(pair: Pair, direction: Direction, shut: _Offers, sender: V
     ends = shut.acknowledged + shut_bytes
     known = before >= 0
     return not bool((ends[known] <= offered[before[known]]).any())
+
+
+def _are_in_receivers_packets(pair: Pair, direction: Direction, shut: _Offers, receiver: Vantage) -> bool:
+    """Whether these windows came in the receiver's own packets: at half or more of the places in the stream that its
+    capture holds acknowledged, too (a filter may take most of its acknowledgements away)."""
+    own = are_receivers_own(pair, direction, shut.rows)
+    held = _offers(receiver, direction.reverse).acknowledged + pair.receiver_shift(direction)
+    places = np.intersect1d(shut.acknowledged, held)
+    return bool(own.any()) and 2 * len(np.unique(shut.acknowledged[own])) >= len(places)
 
 
 def _shut_windows(vantage: Vantage, direction: Direction) -> _Offers:

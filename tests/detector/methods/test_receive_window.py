@@ -147,7 +147,9 @@ def test_a_regulator_shuts_windows_in_the_receivers_own_packets():
         return packets.replaced(window_bytes=windows)
 
     (pair,) = pairs("reg_dl_cubic_lte")
-    assert examined(changed(pair, at_server=regulated)).finding == "window-regulated"
+    for count in (1, 2, 3, 8, 16):  # a filter may leave one of so many in the receiver's capture
+        one_in = one_acknowledgement_in(count, changed(pair, at_server=regulated))
+        assert examined(one_in).finding == "window-regulated"
     # Without IP IDs nothing shows whose packets they are.
     nameless = changed(changed(pair, at_server=regulated), without_ip_id, without_ip_id)
     assert examined(nameless).finding == "window-alternates"
