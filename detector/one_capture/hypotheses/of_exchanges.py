@@ -19,9 +19,10 @@ from detector.one_capture.likelihoods.references.port_references import PortRefe
 from detector.one_capture.likelihoods.timing_tables import LEG_NATS, Floats
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
 
-#: How often one cause leads a port of all hosts elsewhere: an operator's NAT at all of his addresses, or a tunnel
-#: through which this network sends the port. Assumed, a third of what single hosts do (docs/decisions/115).
-_ALL_ELSEWHERE = 0.01
+#: How often one cause leads a port of all hosts elsewhere, as a share of how often one of a single host does
+#: (`Priors.elsewhere`): an operator's NAT at all of his addresses, a tunnel through which this network sends the port,
+#: or a queue in which the port waits. Assumed (docs/decisions/115).
+_ALL_ELSEWHERE = 1 / 3
 
 
 class OfExchanges(Struct, frozen=True):
@@ -76,7 +77,8 @@ def _elsewhere_nats(groups: Groups, ports: PortReferences) -> Floats:
     own = by_group(any_leg(ports.nats + LEG_NATS), groups.group, groups.count)
     one = any_leg(legs_by_group(ports.nats, groups.group, groups.count) + LEG_NATS)
     led = np.logaddexp(own, one) - np.log(2.0)
-    nats: Floats = np.logaddexp(log(1 - _ALL_ELSEWHERE), log(_ALL_ELSEWHERE) + led)
+    share = _ALL_ELSEWHERE * groups.priors.elsewhere
+    nats: Floats = np.logaddexp(log(1 - share), log(share) + led)
     return nats
 
 

@@ -29,11 +29,6 @@ from pepscope.results.verdicts import GroupSide
 #: Of each network the ports with most connections that serve as references: scans have thousands.
 _MOST_PORTS = 8
 
-#: How often a port of a host leads elsewhere, and takes longer. A server's: forwarded by a NAT, or served at an edge;
-#: assumed, as for hosts that answer ICMP echo late. A client's: its address is a NAT's, before several clients of which
-#: those at this port are farther away; assumed.
-_ELSEWHERE_SHARES = {GroupSide.CLIENT: 0.03, GroupSide.SERVER: 0.15}
-
 #: A port is farther away than others where it is so by the shortest leg, and by so many times what round trips vary.
 _TIMES_VARIATION = 2.0
 
@@ -73,7 +68,7 @@ def port_references(timing: ExchangeTiming, places: Places, side: GroupSide) -> 
     for reference in _references(network, places.member_group, connections, host):
         known = np.flatnonzero(reference >= 0)
         known = known[timing.near_s[reference[known]] > timing.near_s[known]]
-        found = _nats(timing.near_s, varies_s, connections, known, reference[known], _ELSEWHERE_SHARES[side])
+        found = _nats(timing.near_s, varies_s, connections, known, reference[known], PRIORS[side].elsewhere)
         group = places.member_group[known]
         said = np.bincount(group, weights=np.maximum(found.max(axis=1), 0.0), minlength=groups)
         others += np.bincount(places.member_group[reference >= 0], minlength=groups) > 0

@@ -21,6 +21,7 @@ from pepscope.captures.exchanges import ExchangeKind
 from pepscope.results.verdicts import GroupSide, Verdict
 from tests.detector.one_capture.made_vantages import Talk, results, vantage
 
+CLIENTS = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
 HTTP, TLS = ExchangeKind.HTTP_REQUEST, ExchangeKind.TLS_HELLO
 HOSTS = ("192.0.2.1", "198.51.100.2", "203.0.113.3")
 LEGS_MS = (30.0, 70.0, 130.0)
@@ -204,3 +205,19 @@ def test_a_farther_port_whose_client_takes_its_time_says_nothing_of_a_nearer_one
         return split / (1 - split)
 
     assert odds(14.0) > odds(1.0) / 2
+
+
+@pytest.mark.parametrize("beyond_ms", [20.0, 80.0])
+def test_a_queue_in_which_one_port_of_all_clients_waits_accuses_no_other_port(beyond_ms: float) -> None:
+    """Its clients take their time; one cause delays their mail, and is none for each of them."""
+    late_ms = [10.4, 57.0, 23.0, 31.5, 48.0, 17.0, 39.0, 12.5, 28.0, 53.0, 44.5, 20.0]
+    made = []
+    for place, host in enumerate(CLIENTS):
+        near_ms = 10.0 + 3.0 * place
+        own = late_ms[place * 4 :] + late_ms[: place * 4]
+        for first in range(0, len(own), 2):
+            answers = [(ExchangeKind.COMMAND, each) for each in (*own[first : first + 2], 60.0 - own[first])]
+            made.append(Talk(host, answers, near_ms, port=5432, middle_ms=near_ms + 0.3))
+        far_ms = near_ms + beyond_ms
+        made += [Talk(host, [(ExchangeKind.COMMAND, 0.5)] * 2, far_ms, port=25, middle_ms=far_ms + 0.5)] * 2
+    assert verdicts(made, at_client=False)[5432][0] is not Verdict.SPLIT_TCP
