@@ -70,11 +70,12 @@ class ExchangeTiming(Struct, frozen=True, dict=True):
     One element an exchange: `row` in the capture's exchanges, `connection`, `member`, `kind` (a class of
     `TimingTables`), `excess_s` beyond the connection's least round trip, `weight`, and whether it is asked `at_once` as
     its connection opens. One element a member, NaN where nothing was measured: `near_s`, its least round trip, of what
-    kind ever; `plain_s`, the least of data that packets without payload acknowledge; `handshake_s`, its least
-    handshake; `variation_s`, how far its middling round trips lie above its low ones, and `handshake_variation_s`, the
-    same of handshakes alone; `round_trips`, how many show the first, and how many `handshakes`, `acknowledgements`
-    without payload and `timed_connections`, by either of these, there are (0 where none is). One element a connection,
-    NaN where nothing tells it: `base_s`, the round trip that the excess is beyond.
+    kind ever; `data_s`, the least of data, whatever acknowledges them; `plain_s`, the least of data that packets
+    without payload acknowledge; `prompt_s`, the least low quantile of those that no timer delays; `handshake_s`, its
+    least handshake; `variation_s`, how far its middling round trips lie above its low ones, and
+    `handshake_variation_s`, the same of handshakes alone; `round_trips`, how many show the first, and how many
+    `handshakes`, `acknowledgements` without payload and `timed_connections`, by either of these, there are (0 where
+    none is). One element a connection, NaN where nothing tells it: `base_s`, the round trip that the excess is beyond.
     """
 
     row: Ints
@@ -113,43 +114,16 @@ def exchange_timing(
     """The exchanges of one side with their excess. `opened_ns` is when the handshake of each connection ended, negative
     where that was not seen."""
     asked = (Direction.UP if at_client else Direction.DOWN).value
-    round_trips = exchanges.round_trips
-    trips = np.flatnonzero(round_trips.asked == asked)
-    member, connections, members = places.member, len(places.member), len(places.member_group)
-    data_s, plain_s, plain_60_s, prompt_s, prompt_60_s, handshake_s = (
-        _by_connection(times_ns, round_trips.connection, trips, connections)
-        for times_ns in (
-            round_trips.least_of_all_ns, round_trips.least_ns, round_trips.quantile_60_ns, round_trips.prompt_10_ns,
-            round_trips.prompt_60_ns, round_trips.handshake_ns,
-        )
-    )  # fmt: skip
-    rows = np.flatnonzero(
-        (exchanges.asked == asked)
-        & (_CLASS_CODES[exchanges.kind] != _NOT_CAUSAL)
-        & (exchanges.strict | (exchanges.kind != ExchangeKind.GREETING))
-        & ~exchanges.repeated
-        & ~exchanges.crossed
-    )
-    timed_s = _without_waiting(handshake_s, plain_s, member, members) if at_client else handshake_s
-    apart_s = np.fmin(plain_s, timed_s)
-    is_untimed = _are_untimed(round_trips, ~np.isnan(np.fmin(data_s, apart_s)))
-    believed_s = [np.where(is_untimed, np.nan, each) for each in (data_s, apart_s)]
-    base_s = np.where(is_untimed, np.nan, _base_s(believed_s[0], believed_s[1], member, members))
-    rows = rows[~np.isnan(base_s[exchanges.connection[rows]])]
-    rows = rows[np.argsort(member[exchanges.connection[rows]], kind="stable")]
+    measured = _Measured.of(exchanges.round_trips, asked, connections=len(places.member))
+    base_s = _known_base_s(exchanges.round_trips, measured, places, at_client=at_client)
+    rows = _timed_rows(exchanges, asked, places, base_s)
     connection = exchanges.connection[rows].astype(np.int64)
     took_s = (exchanges.answered_ns[rows] - exchanges.question_ns[rows]) / 1e9
-    least_s = np.fmin(data_s, handshake_s)
     kind = _CLASS_CODES[exchanges.kind[rows]]
     opening = exchanges.first[rows] & (kind != _LINE) if at_client else np.zeros(len(rows), np.bool_)
-    counts, prompt_counts = np.zeros((2, connections))
-    counts[round_trips.connection[trips]] = round_trips.count[trips]
-    prompt_counts[round_trips.connection[trips]] = round_trips.prompt_count[trips]
-    samples = (
-        _Samples(prompt_s, prompt_60_s, prompt_counts),
-        _Samples(handshake_s, handshake_s, (~np.isnan(handshake_s)).astype(np.float64)),
-        _Samples(data_s, plain_60_s, counts),
-    )  # fmt: skip
+    member, members = places.member, len(places.member_group)
+    least_s = np.fmin(measured.data_s, measured.handshake_s)
+    prompt, handshakes, every = samples = measured.samples()
     return ExchangeTiming(
         row=rows,
         connection=connection,
@@ -159,18 +133,88 @@ def exchange_timing(
         weight=connection_weights(connection),
         at_once=opening & _are_at_once(exchanges, rows, opened_ns),
         near_s=quantiles(least_s, member, members, 0.0),
-        data_s=quantiles(data_s, member, members, 0.0),
-        plain_s=quantiles(plain_s, member, members, 0.0),
-        prompt_s=quantiles(prompt_s, member, members, 0.0),
-        handshake_s=quantiles(handshake_s, member, members, 0.0),
+        data_s=quantiles(measured.data_s, member, members, 0.0),
+        plain_s=quantiles(measured.plain_s, member, members, 0.0),
+        prompt_s=quantiles(prompt.low_s, member, members, 0.0),
+        handshake_s=quantiles(measured.handshake_s, member, members, 0.0),
         variation_s=_variation_s(samples, member, members),
-        handshake_variation_s=samples[1].variation_s(member, members),
+        handshake_variation_s=handshakes.variation_s(member, members),
         round_trips=_round_trips(samples, member, members),
-        handshakes=samples[1].of(member, members),
-        acknowledgements=samples[2].of(member, members),
+        handshakes=handshakes.of(member, members),
+        acknowledgements=every.of(member, members),
         timed_connections=np.bincount(member[~np.isnan(least_s)], minlength=members),
         base_s=base_s,
     )
+
+
+class _Measured(Struct, frozen=True):
+    """Round trips to the far host by connection, in seconds, NaN where none was seen: the least of all, of data that
+    packets without payload acknowledged, and of the handshake; middling ones of the second; low and middling ones of
+    prompt acknowledgements; and how many acknowledgements there are, without payload and prompt."""
+
+    data_s: Floats
+    plain_s: Floats
+    handshake_s: Floats
+    plain_60_s: Floats
+    prompt_10_s: Floats
+    prompt_60_s: Floats
+    count: Floats
+    prompt_count: Floats
+
+    @classmethod
+    def of(cls, round_trips: RoundTripColumns, asked: int, *, connections: int) -> _Measured:
+        """Those of the direction that was `asked` in."""
+        trips = np.flatnonzero(round_trips.asked == asked)
+        count, prompt_count = np.zeros((2, connections))
+        count[round_trips.connection[trips]] = round_trips.count[trips]
+        prompt_count[round_trips.connection[trips]] = round_trips.prompt_count[trips]
+
+        def by_connection(times_ns: Ints) -> Floats:
+            return _by_connection(times_ns, round_trips.connection, trips, connections)
+
+        return cls(
+            data_s=by_connection(round_trips.least_of_all_ns),
+            plain_s=by_connection(round_trips.least_ns),
+            handshake_s=by_connection(round_trips.handshake_ns),
+            plain_60_s=by_connection(round_trips.quantile_60_ns),
+            prompt_10_s=by_connection(round_trips.prompt_10_ns),
+            prompt_60_s=by_connection(round_trips.prompt_60_ns),
+            count=count,
+            prompt_count=prompt_count,
+        )
+
+    def samples(self) -> tuple[_Samples, _Samples, _Samples]:
+        """Prompt acknowledgements, handshakes, and all acknowledgements without payload."""
+        return (
+            _Samples(self.prompt_10_s, self.prompt_60_s, self.prompt_count),
+            _Samples(self.handshake_s, self.handshake_s, (~np.isnan(self.handshake_s)).astype(np.float64)),
+            _Samples(self.data_s, self.plain_60_s, self.count),
+        )
+
+
+def _timed_rows(exchanges: Exchanges, asked: int, places: Places, base_s: Floats) -> Ints:
+    """The exchanges asked in this direction that are causal and of connections whose base is known, by member."""
+    rows = np.flatnonzero(
+        (exchanges.asked == asked)
+        & (_CLASS_CODES[exchanges.kind] != _NOT_CAUSAL)
+        & (exchanges.strict | (exchanges.kind != ExchangeKind.GREETING))
+        & ~exchanges.repeated
+        & ~exchanges.crossed
+    )
+    rows = rows[~np.isnan(base_s[exchanges.connection[rows]])]
+    return rows[np.argsort(places.member[exchanges.connection[rows]], kind="stable")]
+
+
+def _known_base_s(round_trips: RoundTripColumns, measured: _Measured, places: Places, *, at_client: bool) -> Floats:
+    """The round trip that exchanges of each connection are compared with (`_base_s`), NaN where nothing tells it or
+    two clocks timed it. At the client's side handshakes of hosts that let them wait tell none."""
+    member, members = places.member, len(places.member_group)
+    data_s, plain_s, handshake_s = measured.data_s, measured.plain_s, measured.handshake_s
+    timed_s = _without_waiting(handshake_s, plain_s, member, members) if at_client else handshake_s
+    apart_s = np.fmin(plain_s, timed_s)
+    is_untimed = _are_untimed(round_trips, ~np.isnan(np.fmin(data_s, apart_s)))
+    data_s, apart_s = (np.where(is_untimed, np.nan, each) for each in (data_s, apart_s))
+    return np.where(is_untimed, np.nan, _base_s(data_s, apart_s, member, members))
 
 
 def _are_at_once(exchanges: Exchanges, rows: Ints, opened_ns: Ints | None) -> npt.NDArray[np.bool_]:
