@@ -3,7 +3,8 @@
 A cache in the network answers what it holds at the near leg's speed; what it must fetch crosses the hidden leg, always
 by the same time. A server's slow pages take times that vary, and answers over a path that varies vary as much as its
 round trips do, at all hosts. So hits say nothing against a leg where HTTP is in clear, and what tells a cache from a
-server is how alike misses are, and where the transport to several servers ends.
+server is how alike misses are, and where the transport to several servers ends. How alike they are tells so much and no
+more of each server: one that holds some answers, and calls a service for the others, is as steady as a cache.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from detector.one_capture.hypotheses.natures import Paths
-from detector.one_capture.hypotheses.sums import sum_nats
+from detector.one_capture.hypotheses.sums import any_leg, log, sum_nats
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
 from detector.one_capture.likelihoods.timing_tables import (
     CLASSES,
@@ -47,7 +48,7 @@ class CacheNats(Struct, frozen=True):
     have zeros.
 
     `legs` are log-likelihoods of a cache by each of `HIDDEN_S` that its misses cross, its prior included; `sometimes`
-    those of a server that is late sometimes.
+    those of a server that is late sometimes, in a way of its own or as steadily as a leg would make it.
     """
 
     known: npt.NDArray[np.bool_]
@@ -60,10 +61,19 @@ class CacheNats(Struct, frozen=True):
 
 
 def cache_nats(
-    tables: TimingTables, timing: ExchangeTiming, unit: Ints, varies_s: Floats, variation: Ints, paths: Paths
+    tables: TimingTables,
+    timing: ExchangeTiming,
+    unit: Ints,
+    varies_s: Floats,
+    variation: Ints,
+    paths: Paths,
+    *,
+    steady: float,
 ) -> CacheNats:
     """Weigh the exchanges of each unit: `unit` is that of each exchange and ascends, `varies_s` how much the round
-    trips of each unit vary (NaN: unknown), `variation` the class of that, `paths` what is known of each beforehand."""
+    trips of each unit vary (NaN: unknown), `variation` the class of that, `paths` what is known of each beforehand, and
+    `steady` how many servers that are late sometimes are so as steadily as a leg: they ask another host for what they
+    do not hold."""
     units = len(variation)
     known = answer_at_once_and_late(timing, unit, varies_s)
     legs, sometimes = np.zeros((units, len(HIDDEN_S))), np.zeros(units)
@@ -75,7 +85,8 @@ def cache_nats(
         by_nature = sums[:, :, TimingTables.HIDDEN].reshape(len(_AT_ONCE), len(part), len(HIDDEN_S), NATURES)
         by_nature += paths.natures[part][:, None]
         legs[part] = _any_share(sum_nats(by_nature)) + LEG_NATS
-        sometimes[part] = _any_share(sum_nats(sums[:, :, TimingTables.LATE] + np.log(LATE_SHARES)))
+        by_delay = _any_share(sum_nats(sums[:, :, TimingTables.LATE] + np.log(LATE_SHARES)))
+        sometimes[part] = np.logaddexp(log(1 - steady) + by_delay, log(steady) + any_leg(legs[part]))
     return CacheNats(known, legs, sometimes)
 
 

@@ -96,12 +96,16 @@ class MemberNats(Struct, frozen=True):
             tuple(each.of(members) for each in self.habits),
         )  # fmt: skip
 
-    def with_late_sometimes(self, known: npt.NDArray[np.bool_], sometimes: Floats, priors: Priors) -> MemberNats:
-        """With applications that are late as often always as `sometimes` (log-likelihoods), where that is `known`."""
+    def with_late_sometimes(
+        self, known: npt.NDArray[np.bool_], sometimes: Floats, legs: Floats, priors: Priors
+    ) -> MemberNats:
+        """With applications that are late as often always as `sometimes` (log-likelihoods), where that is `known`; and
+        programs as often by one time always as sometimes (`legs`)."""
         parts = self.parts.copy()
         late = np.logaddexp(parts[LATE_APPLICATION] - np.log(2.0), log(priors.late_application / 2) + sometimes)
         parts[LATE_APPLICATION] = np.where(known, late, parts[LATE_APPLICATION])
-        return replace(self, parts=parts, unsteady=_given_late(parts, priors))
+        programs = np.where(known[:, None], np.logaddexp(self.programs, legs) - np.log(2.0), self.programs)
+        return replace(self, parts=parts, programs=programs, unsteady=_given_late(parts, priors))
 
     def with_moments(self, nats: MomentNats) -> MemberNats:
         """Given by member how late answers of one moment are."""

@@ -123,9 +123,8 @@ def posterior(
     its handshakes (`HandshakeNats.behind`); `cached` is None where caches are not thought of, `ports` where ports are
     not compared."""
     if cached is not None:
-        groups = replace(
-            groups, members=groups.members.with_late_sometimes(cached.known, cached.sometimes, groups.priors)
-        )
+        sometimes = groups.members.with_late_sometimes(cached.known, cached.sometimes, cached.legs, groups.priors)
+        groups = replace(groups, members=sometimes)
     answering = by_group(groups.members.answers.astype(np.float64), groups.group, groups.count)
     alone = answering[groups.group] <= 1
     groups = replace(groups, members=groups.members.with_fronts(alone, waiting, groups.priors))

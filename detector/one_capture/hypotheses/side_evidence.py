@@ -87,7 +87,10 @@ class SideEvidence(Struct, frozen=True):
         cached = None
         if self.priors.caches:
             paths = _paths(self.tables, self.variation)
-            cached = cache_nats(self.tables, self.timing, unit, self.timing.variation_s, self.variation, paths)
+            cached = cache_nats(
+                self.tables, self.timing, unit, self.timing.variation_s, self.variation, paths,
+                steady=self.priors.steady_application,
+            )  # fmt: skip
         found = self._posterior(units, alike, member, group, groups, beside, cached)
         return found if self.clients is None else self._given_looks(self.clients, found, units, alike, group, beside)
 

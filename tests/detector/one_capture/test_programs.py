@@ -59,3 +59,17 @@ def test_services_of_one_site_that_take_their_time_are_no_split() -> None:
 
 def test_far_servers_do_not_all_take_as_long_as_legs_by_one_cause() -> None:
     assert of_servers(20.0) > LEAST_SPLIT[GroupSide.CLIENT]
+
+
+@pytest.mark.parametrize("servers", [1, 2, 4])
+def test_services_that_hold_some_answers_and_call_another_one_for_the_rest_are_no_cache_in_the_network(
+    servers: int,
+) -> None:
+    """Each answer is at once or as late as that other service, always by the same."""
+    answers_ms = (1.2, 39.4, 40.1, 2.6, 40.8, 1.9, 39.8, 41.2, 2.2, 40.3)
+    talks = [
+        Talk(server, [(ExchangeKind.HTTP_REQUEST, late_ms) for late_ms in answers_ms], round_trip_ms=0.3, middle_ms=0.4)
+        for server in SERVERS[:servers]
+        for _ in range(10)
+    ]
+    assert float(judged(talks, at_client=True).groups.split[0]) < LEAST_SPLIT[GroupSide.CLIENT]
