@@ -53,10 +53,6 @@ _CLOSES_ITSELF, _CLOSES_UNREAD, _ENDS_TLS_AND_CLOSES = 0.1, 0.02, 0.6
 #: take as long as a leg: chosen on simulated seeds 5961, 5962, 5971 and 5972 (docs/decisions/101).
 _CLOSES_AT_ONCE = 0.9
 
-#: Of programs that compute for as long as a leg takes before they go on, those that close at once: assumed. Programs of
-#: three laboratories do, but they only wait; what works on an answer has the last one to work on as well.
-_PROGRAMS_CLOSE = 0.5
-
 
 class MemberNats(Struct, frozen=True):
     """Log-likelihoods of what members' exchanges say, priors of members included.
@@ -66,7 +62,8 @@ class MemberNats(Struct, frozen=True):
     `unsteady` by member, given a leg that varies, or a host behind it, as much as hosts that are late do; `late` are
     the row of `parts` where everything is late, and `device`, given a device that delays its closes as it does its
     answers, both in two rows: late in ways of their own, and as steady as a leg; `programs` by member and time, given
-    programs that compute for so long before all that they say, as steadily as a leg would take; `answers`: whether a
+    programs that compute for so long before all that they say, as steadily as a leg would take, in two rows: those that
+    do so before they close as well, and those that close at once; `answers`: whether a
     member answered anything, and `speaks_web`, whether TLS or HTTP. `habits` are legs by each habit of split points
     (`crossing_habits.HABIT_NATS`), where these are weighed; `legs` are those of any one.
     """
@@ -91,7 +88,7 @@ class MemberNats(Struct, frozen=True):
         """Those of some members."""
         return MemberNats(
             self.parts[:, members], self.fronts.of(members), self.late[:, members], self.device[:, members],
-            self.legs[members], self.legs_behind_tls[members], self.programs[members], self.unsteady[members],
+            self.legs[members], self.legs_behind_tls[members], self.programs[:, members], self.unsteady[members],
             self.answers[members], self.speaks_web[members],
             tuple(each.of(members) for each in self.habits),
         )  # fmt: skip
@@ -169,7 +166,7 @@ def member_nats(
     if priors.devices:
         device = np.stack([log(1 - priors.steady) + _device(nats), log(priors.steady) + any_leg(legs)])
     once = CONNECTED if habits else 0
-    programs = _programs(nats, behind[once], paths) if priors.programs else np.full(legs.shape, -np.inf)
+    programs = _programs(nats, behind[once], paths) if priors.programs else np.full((2, *legs.shape), -np.inf)
     of_habits = tuple(each.or_else(legs, behind_tls) for each in of_habits) if habits else ()
     return MemberNats(parts, fronts, late, device, legs, behind_tls, programs, unsteady, answers, speaks_web, of_habits)
 
@@ -178,7 +175,7 @@ def joined_members(every: Sequence[MemberNats]) -> MemberNats:
     """Members one after the other."""
     if len(every) == 1:
         return every[0]
-    rows = ("parts", "late", "device")
+    rows = ("parts", "late", "device", "programs")
     habits = tuple(joined_legs(same) for same in zip(*(each.habits for each in every), strict=True))
     return MemberNats(**{
         name: np.concatenate([getattr(each, name) for each in every], axis=1 if name in rows else 0)
@@ -355,12 +352,11 @@ def _leg_nats(nats: ExchangeNats, said: _Said, priors: Priors, paths: Paths) -> 
 
 
 def _programs(nats: ExchangeNats, said: _Said, paths: Paths) -> Floats:
-    """Log-likelihoods by member and time of programs that compute for so long before they go on: what they say shows
-    what it would behind a wired leg, or they close at once, and their libraries answer TLS handshakes at once."""
+    """Log-likelihoods by member and time of programs that compute for so long before they go on, and libraries of which
+    answer TLS handshakes at once: all is as late as behind a wired leg, or (second row) all but closes."""
     closing_at_once = by_nature(nats.application) + end_nats(nats.closes, paths)[:, None, None]
-    either = np.logaddexp(log(1 - _PROGRAMS_CLOSE) + said.all, log(_PROGRAMS_CLOSE) + closing_at_once)
-    computed = sum_nats(either[..., :WIRED]) - np.log(WIRED)
-    programs: Floats = end_nats(nats.handshake, paths)[:, None] + computed + LEG_NATS
+    said_so = np.stack([sum_nats(each[..., :WIRED]) - np.log(WIRED) for each in (said.all, closing_at_once)])
+    programs: Floats = end_nats(nats.handshake, paths)[:, None] + said_so + LEG_NATS
     return programs
 
 

@@ -32,6 +32,11 @@ from detector.one_capture.members import Ints
 #: Stands for what cannot be.
 _NEVER = -np.inf
 
+#: How often programs that compute for as long as a leg takes before they go on close at once: assumed. Programs of
+#: three laboratories do, but they only wait; what works on an answer has the last one to work on as well. Which of both
+#: is a trait of the program, which all members of a group run.
+_PROGRAMS_CLOSE = 0.5
+
 
 class Groups(Struct, frozen=True):
     """Members by group, and what they show: `members`, and `alike` groups as if each were one member, with references.
@@ -96,12 +101,15 @@ class Groups(Struct, frozen=True):
 
     def programs(self) -> Floats:
         """Log-likelihoods by group of programs that take as long as legs do before all that they say, each its own time
-        or all the same; references cross no leg."""
+        or all the same, and close as late or at once, all alike; references cross no leg."""
         if not self.priors.programs:
             return np.full(self.count, _NEVER)
         without = np.repeat(self.reference.nats[:, :1], self.reference.nats.shape[1], axis=1)
         end = replace(self, reference=replace(self.reference, nats=without))
-        return end._split(self.members.programs + without[:, 1:], self.alike.programs)
+        members = self.members.programs + without[:, 1:]
+        as_late, at_once = (end._split(own, common) for own, common in zip(members, self.alike.programs, strict=True))
+        either: Floats = np.logaddexp(log(1 - _PROGRAMS_CLOSE) + as_late, log(_PROGRAMS_CLOSE) + at_once)
+        return either
 
     def waiting(self, waiting: WaitingNats) -> Floats:
         """Log-likelihoods by group of splits whose handshakes wait for the far leg; a member of which acknowledgements

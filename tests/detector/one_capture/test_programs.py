@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from detector.one_capture.classes import LEAST_SPLIT
@@ -36,6 +37,17 @@ def test_no_number_of_what_programs_say_is_a_split(kind: ExchangeKind, closes_ms
 @pytest.mark.parametrize(("clients", "ports"), [(4, (5432,)), (1, (5432, 6379)), (3, (5432, 6379, 80))])
 def test_no_number_of_clients_and_ports_of_a_program_is_a_split(clients: int, ports: tuple[int, ...]) -> None:
     assert of_clients(ExchangeKind.TURN, clients=clients, ports=ports) < LEAST_SPLIT[GroupSide.SERVER]
+
+
+@pytest.mark.parametrize("clients", [2, 6, 20])
+def test_machines_that_each_take_a_time_of_their_own_are_no_split_by_all_their_closes(clients: int) -> None:
+    """One program runs on all, so that all compute before they close, or none does."""
+    talks = [
+        Talk(f"192.0.2.{1 + client}", [(ExchangeKind.COMMAND, own * each) for each in STEADY_MS], close_ms=own * 30.7)
+        for client, own in enumerate(np.geomspace(0.6, 1.6, clients).tolist())
+        for _ in range(6)
+    ]
+    assert float(judged(talks, at_client=False).groups.split[0]) < LEAST_SPLIT[GroupSide.SERVER]
 
 
 def test_what_libraries_answer_as_late_shows_a_leg() -> None:
