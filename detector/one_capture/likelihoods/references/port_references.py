@@ -33,6 +33,10 @@ _MOST_PORTS = 8
 _TIMES_VARIATION = 2.0
 
 
+#: The quantile of answers that counts as fast.
+_FAST = 0.2
+
+
 class PortReferences(Struct, frozen=True):
     """The best reference of each group among the other ports of its network, by member.
 
@@ -68,6 +72,8 @@ def port_references(timing: ExchangeTiming, places: Places, side: GroupSide) -> 
     for reference in _references(network, places.member_group, connections, host):
         known = np.flatnonzero(reference >= 0)
         known = known[timing.near_s[reference[known]] > timing.near_s[known]]
+        if side is GroupSide.SERVER:
+            known = known[~_are_as_late(timing, known, reference[known])]
         found = _nats(timing.near_s, varies_s, connections, known, reference[known], PRIORS[side].elsewhere)
         group = places.member_group[known]
         said = np.bincount(group, weights=np.maximum(found.max(axis=1), 0.0), minlength=groups)
@@ -82,6 +88,14 @@ def port_references(timing: ExchangeTiming, places: Places, side: GroupSide) -> 
     nats[~shows] = 0.0
     share_nats = np.where(shows, share_nats[places.member_group], -np.inf)
     return PortReferences(nats, share_nats, np.where(shows, round_trip_s, np.nan))
+
+
+def _are_as_late(timing: ExchangeTiming, member: Ints, reference: Ints) -> npt.NDArray[np.bool_]:
+    """Which of these members answer no later, by half of how much farther away their `reference` is, than there: a leg
+    would delay their answers by all of that."""
+    fast_s = quantiles(timing.excess_s, timing.member, len(timing.near_s), _FAST)
+    farther_s = timing.near_s[reference] - timing.near_s[member]
+    return np.asarray(fast_s[member] - fast_s[reference] < farther_s / 2)
 
 
 def farther_ports(timing: ExchangeTiming, places: Places) -> npt.NDArray[np.bool_]:
