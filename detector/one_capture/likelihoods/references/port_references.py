@@ -20,7 +20,7 @@ from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
 from detector.one_capture.likelihoods.near_ends import all_slow_share
 from detector.one_capture.likelihoods.priors import PRIORS
 from detector.one_capture.likelihoods.references.reference_nats import beyond_nats, member_variation_s
-from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats
+from detector.one_capture.likelihoods.timing_tables import CLASSES, HIDDEN_S, OPENING, Floats
 from detector.one_capture.likelihoods.waiting_handshakes import held_up_shares
 from detector.one_capture.members import Ints, numbered, quantiles
 from detector.one_capture.networks import Places
@@ -35,6 +35,8 @@ _TIMES_VARIATION = 2.0
 
 #: The quantile of answers that counts as fast.
 _FAST = 0.2
+
+_HANDSHAKE = CLASSES.index("handshake")
 
 
 class PortReferences(Struct, frozen=True):
@@ -91,9 +93,10 @@ def port_references(timing: ExchangeTiming, places: Places, side: GroupSide) -> 
 
 
 def _are_as_late(timing: ExchangeTiming, member: Ints, reference: Ints) -> npt.NDArray[np.bool_]:
-    """Which of these members answer no later, by half of how much farther away their `reference` is, than there: a leg
-    would delay their answers by all of that."""
-    fast_s = quantiles(timing.excess_s, timing.member, len(timing.near_s), _FAST)
+    """Of which of these members applications answer no later, by half of how much farther away their `reference` is,
+    than there: a leg would delay their answers by all of that, but for TLS handshakes, which may end before it."""
+    answers_s = np.where(timing.kind % OPENING == _HANDSHAKE, np.nan, timing.excess_s)
+    fast_s = quantiles(answers_s, timing.member, len(timing.near_s), _FAST)
     farther_s = timing.near_s[reference] - timing.near_s[member]
     return np.asarray(fast_s[member] - fast_s[reference] < farther_s / 2)
 

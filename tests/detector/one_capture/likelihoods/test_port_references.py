@@ -235,3 +235,20 @@ def test_a_client_that_is_as_late_on_the_farther_port_is_late_by_itself(clients:
                 for each in late_ms
             ]
     assert all(verdict is not Verdict.SPLIT_TCP for verdict, _, _ in verdicts(made, at_client=False).values())
+
+
+def test_tls_handshakes_that_end_in_the_box_make_no_client_late_by_itself() -> None:
+    made = [
+        Talk(HOSTS[0], [(TLS, 0.5), (TLS, 0.6), (ExchangeKind.TLS_DATA, late_ms)], 3.0, port=443, middle_ms=3.1)
+        for late_ms in (25.5, 31.0, 27.0, 44.0, 26.0, 36.0)
+    ]
+    made += [Talk(HOSTS[0], [(ExchangeKind.COMMAND, 2.0)] * 2, 28.0, port=25, middle_ms=28.5)] * 4
+    assert port_references_at_server(made)[443] > 0.0
+
+
+def port_references_at_server(talks: Sequence[Talk]) -> dict[int, float]:
+    """By port, what the best other port says at most for a leg (nats)."""
+    made = vantage(talks, at_client=False)
+    where = places(made.columns, at_client=False, table=NetworkTable())
+    found = port_references(exchange_timing(made.exchanges, where, at_client=False), where, GroupSide.SERVER)
+    return dict(zip(where.port[where.member_group].tolist(), found.nats.max(axis=1).tolist(), strict=True))
