@@ -113,7 +113,7 @@ def output_file(path: str | Path) -> Iterator[IO[bytes]]:
 
     target = Path(path)
     # What a pipe without a name (/dev/stdout, /dev/fd/63) resolves to is no file.
-    with _named_in_errors(path), target.open("wb") if is_stream(path) else whole_file(target.resolve()) as stream:
+    with named_in_errors(path), target.open("wb") if is_stream(path) else whole_file(target.resolve()) as stream:
         yield stream
 
 
@@ -142,6 +142,17 @@ def write_output(path: str | Path, text: str) -> None:
         stream.write(content)
 
 
+@contextlib.contextmanager
+def named_in_errors(path: str | Path) -> Iterator[None]:
+    """Have errors of the system that name no file, as those of writing, name `path`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
 def _permissions(path: Path, otherwise: int) -> int:
     """Those of the file that is there."""
     try:
@@ -167,17 +178,6 @@ def _failing_as(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
-
-
-@contextlib.contextmanager
-def _named_in_errors(path: str | Path) -> Iterator[None]:
-    """Have errors of the system that name no file, as those of writing, name `path`."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno is None or error.filename is not None:
-            raise
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 

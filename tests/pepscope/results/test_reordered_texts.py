@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import resource
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,6 +45,19 @@ def test_texts_of_blocks_come_in_their_order(blocks: list[list[bytes]], random: 
     chunks = list(reordered(made, np.array(order, np.int64), together))
     assert b"".join(chunks) == b"".join(texts[row] for row in order)
     assert len(chunks) == -(-len(order) // together)
+
+
+def test_a_directory_of_temporary_files_that_is_full_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as full:
+            list(reordered([(bytes(20_000), np.array([20_000]))], np.zeros(1, np.int64), 1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert full.value.filename == str(tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("stride", [37, 1], ids=["from block to block", "block by block"])
