@@ -881,8 +881,8 @@ def abort_at_sender(direction: int, packets: PacketColumns) -> AbortAtSender:
     """How far the sender of `direction` was acknowledged, other than by resets, and when the other end ended."""
 
 def fins(packets: Sequence[PacketColumns]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """FINs up and down (rows) of many connections (columns): how many, and the time of the first; -2**63 without any,
-    or where the first is a copy of one that was missed."""
+    """FINs up and down (rows) of many connections (columns): how many were sent, and the time of the first; -2**63
+    without any, or where the first was sent again after one that was missed."""
 
 def hop_limits(packets: Sequence[PacketColumns]) -> npt.NDArray[np.int64]:
     """The most frequent hop limit up and down (rows) of many connections, the lowest of equally frequent ones;

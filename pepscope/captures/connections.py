@@ -48,7 +48,7 @@ class FlowSummary(NamedTuple):
     duplicate_packets: int
     missed_bytes: int  # acknowledged by the other side, never captured
     zero_windows: int  # times its advertised window went to zero
-    zero_window_probes: int
+    zero_window_probes: int  # that were sent
     window_min_bytes: int
     window_max_bytes: int
     round_trip_time_samples: int  # of data that this side sent, as this capture saw them

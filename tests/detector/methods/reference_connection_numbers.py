@@ -52,17 +52,19 @@ def abort_at_sender(packets: PacketColumns, direction: Direction) -> tuple[int, 
     replies = packets.going(direction.reverse)
     acked = replies & (packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT) & ~packets.flagged(TcpFlag.RST)
     over = replies & packets.flagged(ENDING)
+    probes = packets.going(direction) & packets.marked(Mark.ZERO_WINDOW_PROBE) & ~packets.marked(Mark.DUPLICATE)
     return (
         int(packets.acknowledgement_offset[acked].max(initial=0)),
         int(packets.payload_bytes.max(initial=0)),
         int(packets.time_ns[over].min()) if over.any() else None,
-        int(np.count_nonzero(packets.going(direction) & packets.marked(Mark.ZERO_WINDOW_PROBE))),
+        int(np.count_nonzero(probes)),
     )
 
 
 def fins(packets: PacketColumns, direction: Direction) -> tuple[int, int | None]:
     """How many FINs, and when (ns) the first passed; None where there is none, or where an earlier one was missed."""
-    found = np.flatnonzero(packets.going(direction) & packets.flagged(TcpFlag.FIN))
+    sent = packets.flagged(TcpFlag.FIN) & ~packets.marked(Mark.DUPLICATE)
+    found = np.flatnonzero(packets.going(direction) & sent)
     if len(found) == 0 or packets.marked(Mark.RETRANSMISSION)[found[0]]:
         return len(found), None
     return len(found), int(packets.time_ns[found[0]])

@@ -167,7 +167,7 @@ pub(crate) fn count_marks(own: &mut Side, segment: &Segment<'_>, marks: u16) {
     } else if marks & mark::REORDERED != 0 {
         own.reordered_packets += 1;
     }
-    if marks & mark::ZERO_WINDOW_PROBE != 0 {
+    if marks & (mark::ZERO_WINDOW_PROBE | mark::DUPLICATE) == mark::ZERO_WINDOW_PROBE {
         own.zero_window_probes = own.zero_window_probes.saturating_add(1);
     }
 }

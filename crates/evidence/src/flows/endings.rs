@@ -3,6 +3,7 @@
 use crate::packets::{flag, mark, Packets, NO_ACKNOWLEDGEMENT};
 
 const ENDING: u16 = flag::FIN | flag::RST;
+const PROBE_OR_COPY: u16 = mark::ZERO_WINDOW_PROBE | mark::DUPLICATE;
 
 /// A receiver's abort: the time of its first FIN or RST, and the highest offset that it had received or acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +69,8 @@ impl Packets<'_> {
         for (place, (&way, &flags)) in self.direction.iter().zip(self.flags).enumerate() {
             found.largest_payload_bytes = found.largest_payload_bytes.max(i64::from(self.payload_bytes[place]));
             if way == direction {
-                found.zero_window_probes += usize::from(self.marks[place] & mark::ZERO_WINDOW_PROBE != 0);
+                let is_sent_probe = self.marks[place] & PROBE_OR_COPY == mark::ZERO_WINDOW_PROBE;
+                found.zero_window_probes += usize::from(is_sent_probe);
                 continue;
             }
             if flags & flag::RST == 0 && self.acknowledgement_offset[place] != NO_ACKNOWLEDGEMENT {
@@ -81,11 +83,12 @@ impl Packets<'_> {
         found
     }
 
-    /// FINs up (0) and down (1).
+    /// FINs that were sent up (0) and down (1).
     pub fn fins(&self) -> [Fins; 2] {
         let mut found = [Fins::default(); 2];
         for (place, (&way, &flags)) in self.direction.iter().zip(self.flags).enumerate() {
-            let Some(fins) = found.get_mut(usize::from(way)).filter(|_| flags & flag::FIN != 0) else {
+            let is_sent = flags & flag::FIN != 0 && self.marks[place] & mark::DUPLICATE == 0;
+            let Some(fins) = found.get_mut(usize::from(way)).filter(|_| is_sent) else {
                 continue;
             };
             if fins.count == 0 && self.marks[place] & mark::RETRANSMISSION == 0 {
@@ -132,6 +135,20 @@ mod tests {
     }
 
     #[test]
+    fn probes_that_were_captured_twice_count_once() {
+        let packets = Packets {
+            time_ns: &[1, 2, 3],
+            direction: &[0; 3],
+            acknowledgement_offset: &[NONE; 3],
+            payload_bytes: &[1; 3],
+            flags: &[flag::ACK; 3],
+            marks: &[mark::ZERO_WINDOW_PROBE, PROBE_OR_COPY, mark::ZERO_WINDOW_PROBE],
+            ..Packets::default()
+        };
+        assert_eq!(packets.abort_at_sender(0).zero_window_probes, 2);
+    }
+
+    #[test]
     fn a_first_fin_that_was_sent_before_has_no_time() {
         let packets = Packets {
             time_ns: &[1, 2, 3],
@@ -141,5 +158,7 @@ mod tests {
             ..Packets::default()
         };
         assert_eq!(packets.fins(), [Fins { count: 2, first_ns: None }, Fins { count: 1, first_ns: Some(3) }]);
+        let captured_twice = Packets { marks: &[0, mark::DUPLICATE, 0], ..packets };
+        assert_eq!(captured_twice.fins()[0], Fins { count: 1, first_ns: Some(1) });
     }
 }
