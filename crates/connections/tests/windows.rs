@@ -49,7 +49,8 @@ fn probes_and_keep_alives_are_not_data() {
     assert_eq!((summary.up.zero_window_probes, summary.up.stream_bytes, summary.up.retransmitted_packets), (3, 100, 0));
 
     let copies = probes.map(|probe| Segment { time_ns: probe.time_ns + 16_000, ..probe });
-    let (connections, _) = after_handshake(&[&data[..], &[closed, probes[1], copies[1], probes[2], copies[2]]].concat());
+    let (connections, _) =
+        after_handshake(&[&data[..], &[closed, probes[1], copies[1], probes[2], copies[2]]].concat());
     assert_eq!(connections.summary(0).map(|summary| summary.up.zero_window_probes), Some(2), "copies were not sent");
 
     let (connections, marks) = after_handshake(&[&data[..], &probes[..2]].concat());
