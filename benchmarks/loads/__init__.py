@@ -1,0 +1,1 @@
+"""Servers, the proxy and the watch under long and hostile loads."""

@@ -1,0 +1,1 @@
+"""What the detector of one capture learns: densities, links and near legs of networks whose truth is known."""
