@@ -25,7 +25,7 @@ def reordered(blocks: Iterable[tuple[Octets, Int64Array]], order: Int64Array, to
             ends.append(file.tell() + ends_in_block)
             file.write(text)
         until = np.concatenate(ends)
-        begins, lengths = until[:-1][order].tolist(), np.diff(until)[order].tolist()
+        begins, lengths = until[:-1][order], np.diff(until)[order]
 
         def read(begin: int, length: int) -> bytes:
             file.seek(begin)
@@ -33,4 +33,4 @@ def reordered(blocks: Iterable[tuple[Octets, Int64Array]], order: Int64Array, to
 
         for first in range(0, len(begins), together):
             some = slice(first, first + together)
-            yield b"".join(map(read, begins[some], lengths[some]))
+            yield b"".join(map(read, begins[some].tolist(), lengths[some].tolist()))
