@@ -141,10 +141,10 @@ def _missed_first_copies(
 
 
 def _repeated_data(packets: PacketColumns, direction: Direction) -> ByteTimes:
-    """Data of which the capture holds another copy before; what was only reordered is no copy."""
+    """Data that the capture shows to have been sent again; what was only reordered, or captured again, was not."""
     again = (packets.direction == direction) & (packets.payload_bytes > 0)
-    again &= (packets.marks & np.uint16(Mark.RETRANSMISSION | Mark.DUPLICATE)) != 0
-    again &= (packets.marks & np.uint16(Mark.REORDERED)) == 0
+    again &= (packets.marks & np.uint16(Mark.RETRANSMISSION)) != 0
+    again &= (packets.marks & np.uint16(Mark.DUPLICATE | Mark.REORDERED)) == 0
     start = packets.sequence_offset[again]
     return ByteTimes(start, start + packets.payload_bytes[again].astype(np.int64), packets.time_ns[again])
 

@@ -129,11 +129,11 @@ impl FlowCaptures<'_> {
 }
 
 impl Packets<'_> {
-    /// Data of which the capture holds another copy before; what was only reordered is no copy.
+    /// Data that the capture shows to have been sent again; what was only reordered, or captured again, was not.
     fn copies(&self, direction: u8) -> Coverage {
         let rows = self.direction.iter().zip(self.payload_bytes).zip(self.marks).zip(self.sequence_offset);
         Coverage::of(rows.filter_map(|(((&way, &payload_bytes), &marks), &start)| {
-            let copied = marks & (mark::RETRANSMISSION | mark::DUPLICATE) != 0 && marks & mark::REORDERED == 0;
+            let copied = marks & (mark::RETRANSMISSION | mark::DUPLICATE | mark::REORDERED) == mark::RETRANSMISSION;
             (way == direction && payload_bytes > 0 && copied)
                 .then(|| (start, start.saturating_add(i64::from(payload_bytes))))
         }))
@@ -255,6 +255,41 @@ mod tests {
         assert_eq!(taken(3, 4), [0, 1, 2]);
         assert_eq!(taken(10, 4), [0, 3, 6, 9]);
         assert_eq!(taken(9, 4), [0, 3, 6, 8]);
+    }
+
+    #[test]
+    fn data_that_were_captured_twice_arrived_once() {
+        let sender = Packets {
+            time_ns: &[0, 1],
+            direction: &[UP; 2],
+            sequence_offset: &[0, 100],
+            acknowledgement_offset: &[0; 2],
+            payload_bytes: &[100; 2],
+            flags: &[flag::ACK; 2],
+            marks: &[0; 2],
+            ..Packets::default()
+        };
+        let arrived = |marks| {
+            let receiver = Packets {
+                time_ns: &[10, 11, 12],
+                direction: &[UP; 3],
+                sequence_offset: &[0, 100, 100],
+                acknowledgement_offset: &[0; 3],
+                payload_bytes: &[100; 3],
+                flags: &[flag::ACK; 3],
+                marks,
+                ..Packets::default()
+            };
+            let (direction, shift, sender_began, receiver_began) = (UP, 0, true, true);
+            let flow = FlowCaptures { direction, sender, receiver, shift, sender_began, receiver_began };
+            flow.times(9, 1).unwrap_or_default().data_arrived_ns
+        };
+        assert_eq!(arrived(&[0, 0, mark::DUPLICATE]), [10, 11]);
+        assert_eq!(
+            arrived(&[0, 0, mark::RETRANSMISSION]),
+            [10],
+            "the sender's capture lacks a copy, perhaps the first"
+        );
     }
 
     #[test]
