@@ -76,7 +76,7 @@ def test_a_leg_shows_in_closes_where_people_pace_all_answers() -> None:
         for close_ms in (None, (60.4, 61.0, 62.5, 60.8, 61.9, 63.0), (0.3, 0.8, 0.2, 1.1, 0.4, 0.6), PACED_MS)
     )
     assert at_once < unknown / 2
-    assert late > 1.5 * unknown
+    assert late / (1 - late) > 2.5 * unknown / (1 - unknown)
     assert by_habit < late
 
 
