@@ -53,6 +53,10 @@ _CLOSES_ITSELF, _CLOSES_UNREAD, _ENDS_TLS_AND_CLOSES = 0.1, 0.02, 0.6
 #: take as long as a leg: chosen on simulated seeds 5961, 5962, 5971 and 5972 (docs/decisions/101).
 _CLOSES_AT_ONCE = 0.9
 
+#: Of clients where persons answer, those that close by a habit of their own: a timer as steady as a wired leg, any
+#: delay, or as persons answer. Assumed; it bounds what closes say for a leg, and for a queue in it, however many.
+_CLOSES_BY_HABIT = 0.05
+
 
 class MemberNats(Struct, frozen=True):
     """Log-likelihoods of what members' exchanges say, priors of members included.
@@ -230,7 +234,7 @@ def _late_application(nats: ExchangeNats, paths: Paths, steady: float) -> Floats
         as_leg = any_leg(sum_nats(by_nature(nats.application) + paths.natures[:, None]))
         as_leg += end_nats(nats.closes, paths)
         by_delay = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg)
-    by_person = nats.application[:, TimingTables.PERSON] + end_nats(nats.closes, paths)
+    by_person = nats.application[:, TimingTables.PERSON] + _persons_close(nats.closes, paths)
     return np.logaddexp(log(1 - _PERSONS) + by_delay, log(_PERSONS) + by_person)
 
 
@@ -305,6 +309,16 @@ def _late_by_more_closing(answers: Floats, closes: Floats, close: Floats) -> Flo
         log(1 - _CLOSES_AT_ONCE) + delays_beyond_legs(late + closes[:, TimingTables.LATE])[:, :, None],
     )
     return found
+
+
+def _persons_close(closes: Floats, paths: Paths) -> Floats:
+    """Log-likelihoods by member of closes of clients where persons answer: at once, or by a habit of the client's."""
+    by_timer = any_leg(sum_nats(by_nature(closes)[..., :WIRED]) - np.log(WIRED))
+    habits = np.stack([by_timer, any_delay(closes), closes[:, TimingTables.PERSON]], axis=-1)
+    by_habit = sum_nats(habits) - np.log(habits.shape[1])
+    at_once = log(1 - _CLOSES_BY_HABIT) + end_nats(closes, paths)
+    either: Floats = np.logaddexp(at_once, log(_CLOSES_BY_HABIT) + by_habit)
+    return either
 
 
 def _late_close(nats: ExchangeNats, paths: Paths) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from detector.one_capture.classes import LEAST_SPLIT
 from detector.one_capture.hypotheses.sums import delays_beyond_legs
 from detector.one_capture.likelihoods.timing_tables import (
     HIDDEN_S,
@@ -77,7 +78,15 @@ def test_a_leg_shows_in_closes_where_people_pace_all_answers() -> None:
     )
     assert at_once < unknown / 2
     assert late / (1 - late) > 2.5 * unknown / (1 - unknown)
-    assert by_habit < late
+    assert by_habit < LEAST_SPLIT[GroupSide.SERVER]
+
+
+@pytest.mark.parametrize("idle_s", [1.0, 3.0, 5.0, 15.0])
+def test_a_timer_that_closes_what_persons_leave_is_no_leg(idle_s: float) -> None:
+    paced_ms = [PACED_MS[place % len(PACED_MS)] for place in range(24)]
+    closes_ms = [1e3 * idle_s + place / 5 for place in range(24)]
+    found = _paced(paced_ms, ExchangeKind.HTTP_NEXT_REQUEST, close_ms=closes_ms)
+    assert float(found.groups.split[0]) < LEAST_SPLIT[GroupSide.SERVER]
 
 
 def test_no_leg_is_longer_than_the_delays_of_what_waits_behind_it() -> None:
