@@ -6,24 +6,15 @@ the window at the sender is compared with the window that the receiver itself ad
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
-import numpy.typing as npt
 
 from detector.method import Context, Findings, Method
 from detector.pair import Pair, Vantage
-from detector.streams.receivers_own import are_receivers_own
-from detector.streams.window_course import (
-    SHUT_SHARE,
-    WindowCourse,
-    bulk_direction,
-    window_captured,
-    window_course,
-)
+from detector.streams.shut_windows import are_in_receivers_packets, may_be_receivers, shut_windows
+from detector.streams.window_course import WindowCourse, bulk_direction, window_captured, window_course
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
-from pepscope.captures.packets import Direction, Int64Array, TcpFlag
+from pepscope.captures.packets import Direction
 from pepscope.results.evidence.columns import BoolArray, Words, evidence_where
 from pepscope.results.finding import Finding, Weight, inapplicable, split
 from pepscope.results.verdicts import Evidence, Number
@@ -136,14 +127,14 @@ def _examined(pair: Pair) -> Evidence:
     }
     if seen.times_shut and advertised.least_share > KEPT_UP_SHARE:
         scaled = receiver.flow(direction.reverse).window_shift is not None
-        shut = _shut_windows(sender, direction.reverse)
-        if _may_be_receivers(pair, direction, shut, sender, receiver):
+        shut = shut_windows(sender, direction.reverse)
+        if may_be_receivers(pair, direction, shut, sender, receiver):
             return ReceiveWindowFinding.WINDOW_NOT_CAPTURED.undecided(
                 NAME,
                 "The receiver's capture lacks the acknowledgements between which its own window may have shut.",
                 numbers,
             )
-        if _are_in_receivers_packets(pair, direction, shut, receiver):
+        if are_in_receivers_packets(pair, direction, shut, receiver):
             return ReceiveWindowFinding.WINDOW_REGULATED.undecided(
                 NAME,
                 "The sender saw its receive window shut in the receiver's own acknowledgements, which left with an "
@@ -158,69 +149,6 @@ def _examined(pair: Pair) -> Evidence:
             numbers,
         )
     return _open_window(pair, direction, sender, receiver, seen, advertised, numbers)
-
-
-class _Offers(NamedTuple):
-    """Rows of packets of a capture, what they acknowledge, and the windows (bytes) that they advertise."""
-
-    rows: Int64Array
-    acknowledged: Int64Array
-    windows: Int64Array
-
-    def at(self, which: npt.NDArray[Any]) -> _Offers:
-        """Some of them."""
-        return _Offers(self.rows[which], self.acknowledged[which], self.windows[which])
-
-
-def _may_be_receivers(pair: Pair, direction: Direction, shut: _Offers, sender: Vantage, receiver: Vantage) -> bool:
-    """Whether the receiver may have shut the window in acknowledgements that its own capture lacks: those before the
-    first that it holds, behind the last, or, of those that a filter takes away, between.
-
-    It may not shrink the window (RFC 9293, section 3.8.6): what it once offered to take, in bytes of the stream, stays
-    offered, but for what its scale rounds down (RFC 7323, section 2.4). Where every shut window that the sender saw
-    ends at or beyond all that the receiver had offered by then, the receiver may have sent it; where one ends before,
-    only another host can have. Where neither capture knows the scale, windows are no bytes.
-    """
-    own = _offers(receiver, direction.reverse)
-    own = own.at(np.argsort(own.acknowledged, kind="stable"))
-    acknowledged = own.acknowledged + pair.receiver_shift(direction)
-    # Of the same bytes it may have opened the window later.
-    before = np.searchsorted(acknowledged, shut.acknowledged) - 1
-    shifts = [vantage.flow(direction.reverse).window_shift for vantage in (receiver, sender)]
-    # If the receiver's own windows reach the sender, one scale is that of both.
-    shift = next((each for each in shifts if each is not None), None)
-    if shift is None:
-        within = (before >= 0) & (before < len(acknowledged) - 1)
-        return not bool(within.any())
-    own_bytes, shut_bytes = (
-        offers.windows << (shift if known is None else 0) for offers, known in zip((own, shut), shifts, strict=True)
-    )
-    offered = np.maximum.accumulate(acknowledged + own_bytes) - (1 << shift)
-    ends = shut.acknowledged + shut_bytes
-    known = before >= 0
-    return not bool((ends[known] <= offered[before[known]]).any())
-
-
-def _are_in_receivers_packets(pair: Pair, direction: Direction, shut: _Offers, receiver: Vantage) -> bool:
-    """Whether these windows came in the receiver's own packets: at half or more of the places in the stream that its
-    capture holds acknowledged, too (a filter may take most of its acknowledgements away)."""
-    own = are_receivers_own(pair, direction, shut.rows)
-    held = _offers(receiver, direction.reverse).acknowledged + pair.receiver_shift(direction)
-    places = np.intersect1d(shut.acknowledged, held)
-    return bool(own.any()) and 2 * len(np.unique(shut.acknowledged[own])) >= len(places)
-
-
-def _shut_windows(vantage: Vantage, direction: Direction) -> _Offers:
-    """Those that are shut, of the windows that packets in `direction` advertise."""
-    offers = _offers(vantage, direction)
-    return offers.at(offers.windows <= SHUT_SHARE * np.maximum.accumulate(offers.windows))
-
-
-def _offers(vantage: Vantage, direction: Direction) -> _Offers:
-    packets = vantage.packets
-    looked_at = TcpFlag.SYN | TcpFlag.FIN | TcpFlag.RST | TcpFlag.ACK
-    rows = np.flatnonzero((packets.direction == direction) & ((packets.flags & looked_at) == TcpFlag.ACK))
-    return _Offers(rows, packets.acknowledgement_offset[rows], packets.window_bytes[rows].astype(np.int64))
 
 
 def _without_receiver(seen: WindowCourse, numbers: dict[str, Number]) -> Evidence:
