@@ -65,6 +65,7 @@ class SidePosteriors(Struct, frozen=True):
     alone: Posterior
     connection_kind: Ints
     comes_one_way: npt.NDArray[np.bool_]  # by group: see `networks.come_one_way`; of servers never
+    farther: npt.NDArray[np.bool_]  # by group: see `port_references.farther_ports`; of servers never
 
 
 def weigh_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) -> SidePosteriors:
@@ -77,7 +78,7 @@ def _by_alike_ports(posteriors: SidePosteriors, vantage: VantageColumns, table: 
     """The same, given what a network's ports show together where one of several is open."""
     where, at_client = posteriors.places, posteriors.side is GroupSide.CLIENT
     answered = np.bincount(where.member_group[posteriors.timing.member], minlength=len(where.network)) > 0
-    farther = _farther(posteriors.timing, where, at_client=at_client)
+    farther = posteriors.farther
     network = networks_of(where, farther)
     # Ports change none that is decided where they only raise, and none at all where none of them shows a split.
     bounds = (
@@ -103,11 +104,6 @@ def _by_alike_ports(posteriors: SidePosteriors, vantage: VantageColumns, table: 
     return replace(posteriors, groups=groups)
 
 
-def _farther(timing: ExchangeTiming, where: Places, *, at_client: bool) -> npt.NDArray[np.bool_]:
-    """By group, whether its port is farther away than others of the same hosts, as far as that is weighed."""
-    return np.zeros(len(where.network), np.bool_) if at_client else farther_ports(timing, where)
-
-
 def _legs(posteriors: SidePosteriors, one_host: npt.NDArray[np.bool_]) -> Legs:
     """Legs of the groups that are judged; `one_host` is whether one answers alone."""
     where, timing = posteriors.places, posteriors.timing
@@ -125,15 +121,15 @@ def _weigh(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
     answered = np.bincount(where.member_group[timing.member], minlength=groups) > 0
     evidence = _evidence(vantage, side, where, timing, variation_s)
     if at_client:
-        of_stacks, one_way = np.zeros(groups), np.zeros(groups, np.bool_)
+        of_stacks, (one_way, farther) = np.zeros(groups), np.zeros((2, groups), np.bool_)
         beside = of_servers(timing, variation_s, evidence.waiting, _server_stacks(vantage, where), where.member_group)
     else:
-        of_stacks, one_way = answered * _client_stack_nats(vantage, where), come_one_way(vantage.columns, where)
+        of_stacks = answered * _client_stack_nats(vantage, where)
+        one_way, farther = come_one_way(vantage.columns, where), farther_ports(timing, where)
         beside = of_clients(vantage, where, timing, variation_s, answered, of_stacks)
     of_groups = evidence.weighed(where.member_group, groups, beside)
     if not at_client:
-        network = networks_of(where, _farther(timing, where, at_client=at_client))
-        of_groups = _by_other_ports(of_groups, answered, where, network, PRIORS[side])
+        of_groups = _by_other_ports(of_groups, answered, where, networks_of(where, farther), PRIORS[side])
     alone, kind = evidence.weighed_alone(where.member) if each else (of_groups, where.group)
     return SidePosteriors(
         side=side,
@@ -149,6 +145,7 @@ def _weigh(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
         alone=alone,
         connection_kind=kind,
         comes_one_way=one_way,
+        farther=farther,
     )
 
 

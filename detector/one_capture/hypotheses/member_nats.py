@@ -67,9 +67,9 @@ class MemberNats(Struct, frozen=True):
     the row of `parts` where everything is late, and `device`, given a device that delays its closes as it does its
     answers, both in two rows: late in ways of their own, and as steady as a leg; `programs` by member and time, given
     programs that compute for so long before all that they say, as steadily as a leg would take, in two rows: those that
-    do so before they close as well, and those that close at once; `answers`: whether a
-    member answered anything, and `speaks_web`, whether TLS or HTTP. `habits` are legs by each habit of split points
-    (`crossing_habits.HABIT_NATS`), where these are weighed; `legs` are those of any one.
+    do so before they close as well, and those that close at once; `answers`: whether a member answered anything, and
+    `speaks_web`, whether TLS or HTTP. `habits` are legs by each habit of split points (`crossing_habits.HABIT_NATS`),
+    where these are weighed; `legs` are those of any one.
     """
 
     parts: Floats

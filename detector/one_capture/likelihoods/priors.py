@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from detector.one_capture.likelihoods.other_ports import ALL_SPLIT
 from detector.one_capture.likelihoods.timing_tables import Floats
 from pepscope.results.verdicts import GroupSide
 
@@ -58,14 +59,14 @@ class Priors(Struct, frozen=True):
 #: that compute for nearly the same time before they go on (work on rows of a table, calls of a service), which is
 #: assumed as well: it bounds what application answers say for a split, however many there are.
 #: Of networks that split 17 in 20 split all ports at the server's side, as counted: 258 of 303 simulated ones, 12 of 13
-#: in the third laboratory (docs/decisions/105); at the client's 14, as `other_ports` has it: nothing was counted there.
+#: in the third laboratory (docs/decisions/105); at the client's nothing was counted (`other_ports`).
 #: A port of a server leads elsewhere where a NAT forwards it, or an edge serves it: assumed, as often as hosts answer
 #: ICMP echo late. One of a client's address does where that is a NAT's, before several clients of which those at this
 #: port are farther away: assumed.
 PRIORS = {
     GroupSide.CLIENT: Priors(
         split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.05, late=0.02, late_application=0.08, balancer=0.03,
-        front_end=0.1, too_short=0.25, shortest_s=0.01, all_ports=0.7, elsewhere=0.03, common_leg=0.0,
+        front_end=0.1, too_short=0.25, shortest_s=0.01, all_ports=ALL_SPLIT, elsewhere=0.03, common_leg=0.0,
         connects_first=0.1, caches=0.1, unsteady=0.1, steady_application=0.1, steady=0.1, programs=0.05,
     ),
     GroupSide.SERVER: Priors(

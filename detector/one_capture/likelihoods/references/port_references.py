@@ -32,7 +32,6 @@ _MOST_PORTS = 8
 #: A port is farther away than others where it is so by the shortest leg, and by so many times what round trips vary.
 _TIMES_VARIATION = 2.0
 
-
 #: The quantile of answers that counts as fast.
 _FAST = 0.2
 
