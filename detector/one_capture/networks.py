@@ -20,6 +20,9 @@ from detector.options import PREFIX_IPV4, PREFIX_IPV6
 from pepscope.captures.tables.connection_frame import address_texts
 from pepscope.errors import UsageError
 
+#: The middle of IPv4 addresses that stand in 16 bytes (RFC 4291 section 2.5.5.2).
+_OF_IPV4 = 0xFFFF
+
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
@@ -87,16 +90,25 @@ def _network(path: str, number: int, line: str) -> tuple[Network, str]:
 class Places(Struct, frozen=True):
     """Groups and members of the connections of one side.
 
-    By connection: `group` and `member`. By member, ascending in `member_group`: its group and the address of the far
-    host. By group: name of the network and port.
+    By connection: `group` and `member`. By member, ascending in `member_group`: its group, the address of the far host
+    and a number for the /24 or /48 that this is in. By group: name of the network and port.
     """
 
     group: Ints
     member: Ints
     member_group: Ints
     member_address: Sequence[str]
+    member_prefix: Ints
     network: Sequence[str]
     port: Ints
+
+    def in_one_prefix(self, answering: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """By group, whether several members are `answering`, and have addresses of one prefix: one operator's site."""
+        group, groups = self.member_group[answering], len(self.network)
+        least, most = np.full(groups, np.iinfo(np.int64).max), np.full(groups, -1)
+        np.minimum.at(least, group, self.member_prefix[answering])
+        np.maximum.at(most, group, self.member_prefix[answering])
+        return np.asarray((np.bincount(group, minlength=groups) > 1) & (least == most))
 
 
 def places(columns: Mapping[str, npt.NDArray[Any]], *, at_client: bool, table: NetworkTable) -> Places:
@@ -114,6 +126,7 @@ def places(columns: Mapping[str, npt.NDArray[Any]], *, at_client: bool, table: N
         member=member,
         member_group=group[of_member],
         member_address=[hosts[place] for place in host[of_member].tolist()],
+        member_prefix=_prefixes(columns["server_address" if at_client else "client_address"])[of_member],
         network=[str(names[key >> 16]) for key in keys],
         port=keys & 0xFFFF,
     )
@@ -130,6 +143,15 @@ def come_one_way(columns: Mapping[str, npt.NDArray[Any]], where: Places) -> npt.
     is_shared = np.bincount(np.unique(clients * count + servers) % count, minlength=count) > 1
     meets_others = np.bincount(clients, weights=is_shared[servers]) > 0
     return np.asarray(np.bincount(where.group, weights=meets_others[clients], minlength=groups) == 0)
+
+
+def _prefixes(rows: npt.NDArray[np.uint8]) -> Ints:
+    """A number for the /24 or /48 of each address (rows of 16 bytes)."""
+    first, last = np.ascontiguousarray(rows).view(">u8").astype(np.uint64).T
+    is_ipv4 = (first == 0) & (last >> 32 == _OF_IPV4)
+    return numbered([
+        np.where(is_ipv4, 0, first >> (64 - PREFIX_IPV6)), np.where(is_ipv4, last >> (32 - PREFIX_IPV4), 0)
+    ])[0]  # fmt: skip
 
 
 def distinct_addresses(rows: npt.NDArray[np.uint8]) -> tuple[list[str], Ints]:

@@ -118,11 +118,13 @@ def _weigh(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
         vantage.exchanges, where, at_client=at_client, opened_ns=_opened_ns(vantage) if at_client else None
     )
     variation_s = timing.of_groups(timing.variation_s, where.member_group, groups)
-    answered = np.bincount(where.member_group[timing.member], minlength=groups) > 0
+    answering = np.bincount(timing.member, minlength=len(where.member_group)) > 0
+    answered = np.bincount(where.member_group[answering], minlength=groups) > 0
     evidence = _evidence(vantage, side, where, timing, variation_s)
     if at_client:
         of_stacks, (one_way, farther) = np.zeros(groups), np.zeros((2, groups), np.bool_)
-        beside = of_servers(timing, variation_s, evidence.waiting, _server_stacks(vantage, where), where.member_group)
+        stacks, one_prefix = _server_stacks(vantage, where), where.in_one_prefix(answering)
+        beside = of_servers(timing, variation_s, evidence.waiting, stacks, where.member_group, one_prefix)
     else:
         of_stacks = answered * _client_stack_nats(vantage, where)
         one_way, farther = come_one_way(vantage.columns, where), farther_ports(timing, where)

@@ -29,29 +29,37 @@ _LONGEST_WIRE_S, _SATELLITE_NATS = 0.4, -4.0
 
 class Beside(Struct, frozen=True):
     """Log-likelihoods of what is seen of groups beside members: end to end, split, split with handshakes that wait for
-    the far leg, or pass, and end to end where programs speak that stand at a wire as split points do."""
+    the far leg, or pass, end to end where programs speak that stand at a wire as split points do, and behind one front
+    of all servers, which stands as a split point does."""
 
     end: Floats
     split: Floats
     waits: Floats
     programs: Floats
+    one_front: Floats
 
     def of(self, groups: slice | Ints) -> Beside:
         """Those of some groups."""
-        return Beside(self.end[groups], self.split[groups], self.waits[groups], self.programs[groups])
+        return Beside(*(getattr(self, name)[groups] for name in Beside.__struct_fields__))
 
     @classmethod
     def nothing(cls, near_s: Floats, *, at_client: bool) -> Beside:
         """Nothing is seen but how long near legs are: of one server that takes as long as a leg the members' priors
         tell (`Priors.steady_application`), unless it stands beside its client."""
-        nothing = np.zeros(len(near_s))
-        return cls(nothing, nothing, nothing, np.where(near_s < _ONE_SITE_S, 0.0, -np.inf) if at_client else nothing)
+        nothing, never = np.zeros(len(near_s)), np.full(len(near_s), -np.inf)
+        programs = np.where(near_s < _ONE_SITE_S, 0.0, -np.inf) if at_client else nothing
+        return cls(nothing, nothing, nothing, programs, never)
 
 
 def of_servers(
-    timing: ExchangeTiming, variation_s: Floats, waiting: WaitingNats, stacks: GroupStacks, group: Ints
+    timing: ExchangeTiming,
+    variation_s: Floats,
+    waiting: WaitingNats,
+    stacks: GroupStacks,
+    group: Ints,
+    one_prefix: npt.NDArray[np.bool_],
 ) -> Beside:
-    """What servers' near ends say of groups; `group` is by member.
+    """What servers' near ends say of groups; `group` is by member, and groups of `one_prefix` are of one operator.
 
     Timers may delay acknowledgements where nothing else shows a near end: of hosts whose handshakes were not captured,
     and where handshakes wait for the far leg, since SYN-ACKs may then be the servers'.
@@ -61,12 +69,17 @@ def of_servers(
     varies_s = np.fmax(variation_s, handshakes_vary_s)[group]
     undelayed_s = np.fmin(np.where(np.isnan(timing.handshake_s), np.nan, timing.near_s), timing.prompt_s)
     near_s, delayed = np.where(np.isnan(undelayed_s), timing.plain_s, undelayed_s), np.isnan(undelayed_s)
-    end, split = near_nats(near_s, varies_s, timing.timed_connections, stacks, group, groups, timed=delayed)
+    end, split = near_nats(
+        near_s, varies_s, timing.timed_connections, stacks, group, groups, timed=delayed, one_prefix=one_prefix
+    )
     plain_s = np.where(waiting.known, timing.plain_s, np.nan)
-    own, one = near_nats(plain_s, varies_s, timing.timed_connections, None, group, groups, timed=True)
+    own, one = near_nats(
+        plain_s, varies_s, timing.timed_connections, None, group, groups, timed=True, one_prefix=one_prefix
+    )
     # That all servers are programs which take as long as legs has a common cause at one site, elsewhere each its own.
-    at_one_site = timing.of_groups(timing.near_s, group, groups) < _ONE_SITE_S
-    return Beside(end, split, end + one - own, np.where(at_one_site, split, -np.inf))
+    at_one_site = one_prefix | (timing.of_groups(timing.near_s, group, groups) < _ONE_SITE_S)
+    programs, one_front = (np.where(where, split, -np.inf) for where in (at_one_site, one_prefix))
+    return Beside(end, split, end + one - own, programs, one_front)
 
 
 def of_clients(
@@ -89,4 +102,5 @@ def of_clients(
     nothing = np.zeros(len(variation_s))
     # Where handshakes pass, so do SYNs and first words: both are the clients' own.
     of_path = answered * (of_times + of_links)
-    return Beside(nothing, of_path + of_stacks + of_words, of_path, of_path + of_words)
+    no_front = np.full(len(variation_s), -np.inf)
+    return Beside(nothing, of_path + of_stacks + of_words, of_path, of_path + of_words, no_front)

@@ -25,10 +25,15 @@ from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
 _ALL_ELSEWHERE = 1 / 3
 
 
+#: Without a leg that one port has and another does not.
+_NO_LEG_IN_THE_NETWORK = ("end", "programs", "one_front")
+
+
 class OfExchanges(Struct, frozen=True):
     """Log-likelihoods of groups' exchanges: end to end, behind a split whose leg everything crosses, behind one where
     TLS ends, behind one that connects before it answers, behind a cache, behind an unsteady leg, behind something that
-    answers handshakes alone, and end to end where programs take as long as a leg."""
+    answers handshakes alone, end to end where programs take as long as a leg, and behind one front of all servers, its
+    prior included."""
 
     end: Floats
     crossing: Floats
@@ -38,6 +43,7 @@ class OfExchanges(Struct, frozen=True):
     unsteady: Floats
     answered: Floats
     programs: Floats
+    one_front: Floats
 
     @property
     def split(self) -> Floats:
@@ -64,7 +70,8 @@ def of_exchanges(
     passing = _of(part.beside(references), waiting.of(members), answered[members], hits)
     passing_nats = share_nats - _elsewhere_nats(part, references)
     either = {}
-    for name in (name for name in OfExchanges.__struct_fields__ if name not in ("end", "programs")):  # no leg in these
+    of_ports = (name for name in OfExchanges.__struct_fields__ if name not in _NO_LEG_IN_THE_NETWORK)
+    for name in of_ports:
         nats = getattr(found, name).copy()
         nats[some] = np.logaddexp(np.log1p(-np.exp(share_nats)) + nats[some], passing_nats + getattr(passing, name))
         either[name] = nats
@@ -97,4 +104,5 @@ def _of(groups: Groups, waiting: WaitingNats, answered: Floats, cached: CacheNat
         unsteady=of_any(Groups.unsteady),
         answered=of_any(lambda each: each.behind_answered(answered)),
         programs=groups.programs(),
+        one_front=of_any(Groups.behind_one_front),
     )

@@ -65,7 +65,7 @@ def _before(speaks_web: npt.NDArray[np.bool_], priors: Priors) -> tuple[tuple[tu
     answered = (1 - priors.split) * priors.handshakes_answered
     programs = (1 - priors.split) * priors.programs * priors.closes
     ordinary = 1 - priors.split - answered - programs
-    late, site = ordinary * priors.late, ordinary * (priors.balancer + priors.front_ends(speaks_web))
+    late, site = ordinary * priors.late, ordinary * priors.fronts(speaks_web)
     return (
         (("split",), priors.split - holding), (("holding",), holding), (("handshakes_answered",), answered),
         (("late", "fleet"), late + programs), (("site",), site), (("end",), ordinary - late - site),

@@ -12,6 +12,7 @@ A *member* is what has a hidden leg of its own: a server's address at the client
 - hosts that are alike: one sort of path delays all their answers by the same short time;
 - busy hosts: most members are late, each in its own way;
 - devices: most members' devices delay all that they say, each in its own way, and their closes as well;
+- one front: all servers of one operator stand behind one balancer or front end of the site's;
 - programs: end to end, and machines compute for as long, and as steadily, as a leg would take before all that they
   say, but for what libraries answer;
 - handshakes answered for others (SYN proxies and cookies): data pass end to end, but the handshake says nothing.
@@ -58,6 +59,9 @@ HOLDS_ACKS = 0.005
 #: Hypotheses of a split in the network but for that of one whose acknowledgements are held back.
 _SPLITS = ("split", "connects first", "cache", "unsteady", "split and devices")
 
+#: Hypotheses that say where no server's own leg is: in the network, behind one front, or nowhere known.
+_NOT_EACH_BY_ITSELF = (*_SPLITS, "holding", "handshakes answered", "one front")
+
 #: Fields of a posterior that have a row for each member.
 _BY_MEMBER = ("leg_nats", "member_site", "member_wired_site")
 
@@ -101,7 +105,8 @@ def joined(parts: Sequence[Posterior]) -> Posterior:
 
 class Seen(Struct, frozen=True):
     """Log-likelihoods of what else is seen, by group: end to end, behind a split, behind one that holds its
-    acknowledgements back, with answered handshakes, behind one that connects before it answers, and of programs."""
+    acknowledgements back, with answered handshakes, behind one that connects before it answers, of programs, and behind
+    one front of all servers."""
 
     end: Floats
     split: Floats
@@ -109,6 +114,7 @@ class Seen(Struct, frozen=True):
     handshakes_answered: Floats
     connects_first: Floats
     programs: Floats
+    one_front: Floats
 
 
 def posterior(
@@ -137,6 +143,8 @@ def posterior(
     all_late, all_site = (
         np.exp(by_group(parts[row] + without, groups.group, groups.count) - every_end) for row in (LATE, SITE)
     )
+    no_front = np.sum([share[name] for name in share if name not in _NOT_EACH_BY_ITSELF], axis=0)
+    one_front = (share["one front"] / np.maximum(share["one front"] + no_front, _NEVER))[groups.group]
     beside = groups if ports is None else groups.beside(ports)
     legs, behind_tls = beside.legs, beside.legs_behind_tls
     return Posterior(
@@ -146,13 +154,13 @@ def posterior(
         fleet=share["alike, applications late"] + share["fleet"],
         handshakes_answered=share["handshakes answered"],
         holding=share["holding"],
-        site=share["each by itself"] * all_site,
+        site=share["each by itself"] * all_site + share["one front"],
         leg_nats=np.logaddexp(
             legs + (of.crossing - of.split)[groups.group, None] - sum_nats(legs)[:, None],
             behind_tls + (of.ends_tls - of.split)[groups.group, None] - sum_nats(behind_tls)[:, None],
         ),
-        member_site=np.exp(parts[SITE] + without - member_end),
-        member_wired_site=np.exp(members.fronts.wired + without - member_end),
+        member_site=one_front + (1 - one_front) * np.exp(parts[SITE] + without - member_end),
+        member_wired_site=one_front + (1 - one_front) * np.exp(members.fronts.wired + without - member_end),
     )
 
 
@@ -171,7 +179,8 @@ def _nats(groups: Groups, seen: Seen, of: OfExchanges) -> dict[str, Floats]:
     # What one member does, is no habit of many.
     together = np.where(summed(members.answers.astype(np.float64)) > 1, 1.0, _NEVER)
     programs = priors.programs * (seen.programs > -np.inf)
-    late = together * (priors.fleet + priors.busy + priors.devices) + programs
+    fronts = groups.front_share() * (seen.one_front > -np.inf)
+    late = together * (priors.fleet + priors.busy + priors.devices) + programs + fronts
     plain = np.log(1.0 - late - priors.handshakes_answered)
     ordinary = 1 - HOLDS_ACKS - priors.connects_first - priors.caches - priors.unsteady
     are_alike = whole + plain + np.log(_ALIKE * together)
@@ -190,6 +199,7 @@ def _nats(groups: Groups, seen: Seen, of: OfExchanges) -> dict[str, Floats]:
         "fleet": whole + np.log(together) + log(priors.fleet) + fleet + seen.end,
         "busy": whole + np.log(together) + log(priors.busy) + busy + seen.end,
         "devices": whole + np.log(together) + log(priors.devices) + devices + seen.end,
+        "one front": whole + of.one_front + seen.one_front,
         "programs": whole + log(priors.programs) + of.programs + seen.programs,
     }
 

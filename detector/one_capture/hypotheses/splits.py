@@ -104,12 +104,35 @@ class Groups(Struct, frozen=True):
         or all the same, and close as late or at once, all alike; references cross no leg."""
         if not self.priors.programs:
             return np.full(self.count, _NEVER)
-        without = np.repeat(self.reference.nats[:, :1], self.reference.nats.shape[1], axis=1)
-        end = replace(self, reference=replace(self.reference, nats=without))
-        members = self.members.programs + without[:, 1:]
+        end = self._where_references_cross_nothing()
+        members = self.members.programs + end.reference.nats[:, 1:]
         as_late, at_once = (end._split(own, common) for own, common in zip(members, self.alike.programs, strict=True))
         either: Floats = np.logaddexp(log(1 - _PROGRAMS_CLOSE) + as_late, log(_PROGRAMS_CLOSE) + at_once)
         return either
+
+    def front_share(self) -> Floats:
+        """How often one front of a site stands before all servers of a group: as often as one does before one."""
+        share = np.zeros(self.count)
+        np.maximum.at(share, self.group, self.priors.fronts(self.members.speaks_web))
+        return share
+
+    def behind_one_front(self) -> Floats:
+        """Log-likelihoods by group of one front of the site's before all servers, its prior included. It shows what a
+        split in the network does, but that it answers references itself."""
+        if not self.priors.balancer + self.priors.front_end:
+            return np.full(self.count, _NEVER)
+        site = self._where_references_cross_nothing()
+        of_front_ends = self.front_share() - self.priors.balancer
+        with np.errstate(divide="ignore"):  # no front end
+            either: Floats = np.logaddexp(
+                log(self.priors.balancer) + site.crossing(), np.log(of_front_ends) + site.behind_tls()
+            )
+        return either
+
+    def _where_references_cross_nothing(self) -> Groups:
+        """The same where references end where acknowledgements do."""
+        without = np.repeat(self.reference.nats[:, :1], self.reference.nats.shape[1], axis=1)
+        return replace(self, reference=replace(self.reference, nats=without))
 
     def waiting(self, waiting: WaitingNats) -> Floats:
         """Log-likelihoods by group of splits whose handshakes wait for the far leg; a member of which acknowledgements

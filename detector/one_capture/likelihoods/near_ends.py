@@ -17,6 +17,9 @@ from detector.one_capture.senders.stacks import GroupStacks
 #: Share of networks whose user speaks with hosts at one place only: a site, or caches near the user.
 AT_ONE_PLACE = 0.3
 
+#: The same where all hosts have addresses of one prefix, which is one operator's: assumed.
+_PREFIX_AT_ONE_PLACE = 0.9
+
 #: Of hosts elsewhere, the share that stand beside the nearest one all the same.
 BESIDE_NEAREST = 0.1
 
@@ -52,12 +55,14 @@ def near_nats(
     groups: int,
     *,
     timed: npt.NDArray[np.bool_] | bool = False,
+    one_prefix: npt.NDArray[np.bool_] | bool = False,
 ) -> tuple[Floats, Floats]:
     """Log-likelihoods by group of its members' least round trips and stacks: end to end, and split.
 
     `near_s`, `variation_s` (how much round trips vary) and `connections` (that were measured) are by member, NaN where
     unknown; `group` ascends. Hosts at one place are one cause for equal round trips and for equal hop limits. Without
-    `stacks` round trips speak alone. `timed` (by member) are those of acknowledgements that timers may delay.
+    `stacks` round trips speak alone. `timed` (by member) are those of acknowledgements that timers may delay; groups of
+    `one_prefix` are of hosts that mostly stand at one place.
     """
     known = np.flatnonzero(~np.isnan(near_s))
     nearest = np.full(groups, np.inf)
@@ -79,10 +84,11 @@ def near_nats(
         return summed
 
     at_one_place, elsewhere = by_group(beside), by_group(apart)
-    end = _of_places(at_one_place, elsewhere)
+    one_place = np.where(one_prefix, _PREFIX_AT_ONE_PLACE, AT_ONE_PLACE)
+    end = _of_places(at_one_place, elsewhere, one_place)
     if stacks is None:
         return end, at_one_place
-    both = _of_places(at_one_place + stacks.beside_nats, elsewhere + stacks.apart_nats)
+    both = _of_places(at_one_place + stacks.beside_nats, elsewhere + stacks.apart_nats, one_place)
     by_stacks = np.clip(stacks.box_nats + at_one_place - both - (at_one_place - end), -_MOST_BY_STACKS, _MOST_BY_STACKS)
     return end, at_one_place + by_stacks
 
@@ -105,7 +111,7 @@ def all_slow_share(connections: Ints) -> Floats:
     return share
 
 
-def _of_places(at_one_place: Floats, elsewhere: Floats) -> Floats:
-    """Log-likelihood of hosts end to end, whether they stand at one place or not."""
-    either: Floats = np.logaddexp(np.log(AT_ONE_PLACE) + at_one_place, np.log(1 - AT_ONE_PLACE) + elsewhere)
+def _of_places(at_one_place: Floats, elsewhere: Floats, share: Floats) -> Floats:
+    """Log-likelihood of hosts end to end, whether they stand at one place, as a `share` does, or not."""
+    either: Floats = np.logaddexp(np.log(share) + at_one_place, np.log(1 - share) + elsewhere)
     return either

@@ -40,9 +40,13 @@ class Priors(Struct, frozen=True):
         """How many members have a front end, by whether they speak TLS or HTTP: others have nothing to answer there."""
         return np.where(speaks_web, self.front_end, 0.0)
 
+    def fronts(self, speaks_web: npt.NDArray[np.bool_]) -> Floats:
+        """How many members have a front of either sort, by whether they speak TLS or HTTP."""
+        return self.balancer + self.front_ends(speaks_web)
+
     def prompt(self, speaks_web: npt.NDArray[np.bool_]) -> Floats:
         """How many members are neither late nor behind a front, by whether they speak TLS or HTTP."""
-        return 1.0 - self.late - self.late_application - self.balancer - self.front_ends(speaks_web)
+        return 1.0 - self.late - self.late_application - self.fronts(speaks_web)
 
 
 #: At the client's side one server in ten has pages that are slow to make, one in ten a front end that fetches them from

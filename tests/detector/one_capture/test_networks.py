@@ -143,6 +143,27 @@ def test_places_are_those_of_a_plain_reference(connections: list[tuple[str, str,
     assert len(found.member_group) == len(set(far))
 
 
+@given(st.lists(st.tuples(st.one_of(IPV4, IPV6), st.booleans()), max_size=8, unique_by=lambda drawn: drawn[0]))
+def test_groups_of_one_prefix_are_those_whose_answering_servers_have_one(servers: list[tuple[str, bool]]) -> None:
+    near = [address for address, _ in servers]
+    beside = [str(ipaddress.ip_address(address) + (1 if int(ipaddress.ip_address(address)) % 2 == 0 else -1))
+              for address in near]  # fmt: skip
+    for every in (near, near + beside):
+        hosts = sorted(set(every))
+        columns: dict[str, np.ndarray] = {
+            "client_address": addresses(["10.0.0.1"] * len(hosts)), "server_address": addresses(hosts),
+            "server_port": np.full(len(hosts), 443, np.uint16),
+        }  # fmt: skip
+        found = places(columns, at_client=True, table=NetworkTable())
+        answers = {address for address, does in servers if does}
+        answering = [address in answers or address in beside for address in found.member_address]
+        prefixes = [
+            NetworkTable().name(each) for each, does in zip(found.member_address, answering, strict=True) if does
+        ]
+        wanted = len(prefixes) > 1 and len(set(prefixes)) == 1
+        assert found.in_one_prefix(np.asarray(answering, np.bool_)).tolist() == [wanted] * len(found.network)
+
+
 @given(CONNECTIONS)
 def test_clients_come_one_way_whose_addresses_have_their_servers_for_themselves(
     connections: list[tuple[str, str, int]],

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from detector.one_capture.classes import LEAST_SPLIT
 from pepscope.captures.exchanges import ExchangeKind
-from pepscope.results.verdicts import GroupSide
-from tests.detector.one_capture.made_vantages import Talk, judged
+from pepscope.results.verdicts import GroupSide, SplitPlace, Verdict
+from tests.detector.one_capture.made_vantages import Talk, judged, results
 
 STEADY_MS = (30.2, 30.9, 30.4, 31.3, 30.6, 31.0)
 SERVERS = ("192.0.2.1", "198.51.100.1", "203.0.113.1", "198.18.0.1")
+OF_ONE_PREFIX = ("192.0.2.1", "192.0.2.7", "192.0.2.30", "192.0.2.254")
 
 
 def of_clients(
@@ -54,14 +57,18 @@ def test_what_libraries_answer_as_late_shows_a_leg() -> None:
     assert of_clients(ExchangeKind.TLS_FINISHED) > LEAST_SPLIT[GroupSide.SERVER]
 
 
-def of_servers(near_ms: float, kind: ExchangeKind = ExchangeKind.HTTP_REQUEST) -> float:
-    """The probability of a split where servers at one distance each take a time of their own."""
-    talks = [
+def talks_of(servers: Sequence[str], near_ms: float, kind: ExchangeKind) -> list[Talk]:
+    """Connections with servers at one distance which each take a time of their own."""
+    return [
         Talk(server, [(kind, own_ms + late_ms - 30.0) for late_ms in STEADY_MS], round_trip_ms=near_ms)
-        for server, own_ms in zip(SERVERS, (12.0, 30.0, 55.0, 80.0), strict=True)
+        for server, own_ms in zip(servers, (12.0, 30.0, 55.0, 80.0), strict=True)
         for _ in range(6)
     ]
-    return float(judged(talks, at_client=True).groups.split[0])
+
+
+def of_servers(near_ms: float, kind: ExchangeKind = ExchangeKind.HTTP_REQUEST) -> float:
+    """The probability of a split where servers at one distance each take a time of their own."""
+    return float(judged(talks_of(SERVERS, near_ms, kind), at_client=True).groups.split[0])
 
 
 def test_services_of_one_site_that_take_their_time_are_no_split() -> None:
@@ -71,6 +78,29 @@ def test_services_of_one_site_that_take_their_time_are_no_split() -> None:
 
 def test_far_servers_do_not_all_take_as_long_as_legs_by_one_cause() -> None:
     assert of_servers(20.0) > LEAST_SPLIT[GroupSide.CLIENT]
+
+
+@pytest.mark.parametrize("servers", [2, 4])
+@pytest.mark.parametrize("kind", [ExchangeKind.HTTP_REQUEST, ExchangeKind.COMMAND, ExchangeKind.TURN])
+def test_far_servers_of_one_prefix_are_one_operators_programs(kind: ExchangeKind, servers: int) -> None:
+    """Controllers of one plant, exporters of one cluster: each takes its time, all by one cause."""
+    talks = [talk for talk in talks_of(OF_ONE_PREFIX, 20.0, kind) if talk.host in OF_ONE_PREFIX[:servers]]
+    (group,) = results(talks, at_client=True)
+    assert group.verdict is Verdict.INCONCLUSIVE
+
+
+def test_what_libraries_of_one_prefix_answer_late_crosses_a_leg_in_the_network_or_inside_their_site() -> None:
+    (group,) = results(talks_of(OF_ONE_PREFIX, 20.0, ExchangeKind.TLS_FINISHED), at_client=True)
+    assert (group.verdict, group.where) == (Verdict.SPLIT_TCP, None)
+    assert "Servers with addresses of one prefix alone do not show whether" in group.reason
+
+
+def test_what_pings_of_one_prefix_cross_as_well_lies_in_the_network() -> None:
+    """A front answers pings itself."""
+    pings = [(server, 20.0 + own_ms) for server, own_ms in zip(OF_ONE_PREFIX, (12.0, 30.0, 55.0, 80.0), strict=True)]
+    talks = talks_of(OF_ONE_PREFIX, 20.0, ExchangeKind.TLS_FINISHED)
+    (group,) = results(talks, at_client=True, pings=pings)
+    assert (group.verdict, group.where) == (Verdict.SPLIT_TCP, SplitPlace.NETWORK)
 
 
 @pytest.mark.parametrize("servers", [1, 2, 4])

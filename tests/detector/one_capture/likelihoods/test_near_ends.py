@@ -16,12 +16,14 @@ from tests.detector.one_capture.made_vantages import Talk, judged
 UNKNOWN = float("nan")
 
 
-def for_one_box(near_ms: Sequence[float], varies_ms: float, connections: int = 1, *, timed: bool = False) -> float:
+def for_one_box(
+    near_ms: Sequence[float], varies_ms: float, connections: int = 1, *, timed: bool = False, one_prefix: bool = False
+) -> float:
     """Nats for one near end of all these hosts."""
     count = len(near_ms)
     end, split = near_nats(
         np.asarray(near_ms) / 1e3, np.full(count, varies_ms / 1e3), np.full(count, connections), None,
-        np.zeros(count, np.int64), 1, timed=timed,
+        np.zeros(count, np.int64), 1, timed=timed, one_prefix=one_prefix,
     )  # fmt: skip
     return float(split[0] - end[0])
 
@@ -46,6 +48,13 @@ def test_order_does_not_matter_and_sameness_is_weak_evidence(near_ms: list[float
     assert for_one_box(shuffled, varies_ms) == pytest.approx(for_one_box(near_ms, varies_ms), abs=1e-9)
     assert for_one_box(near_ms, varies_ms) <= np.log(1 / 0.3) + 1e-9
     assert for_one_box([near_ms[0]] * 3, varies_ms) == pytest.approx(0.0)
+
+
+def test_hosts_of_one_prefix_stand_at_one_place_without_a_box() -> None:
+    near_ms = [20.0, 20.05, 20.1, 20.1]
+    assert for_one_box(near_ms, 0.1) > 1.0
+    assert 0.0 < for_one_box(near_ms, 0.1, one_prefix=True) < 0.11
+    assert for_one_box([20.0, 60.0, 90.0], 0.1, one_prefix=True) < -5.0
 
 
 def test_what_slowed_every_one_of_many_connections_is_seldom_the_path() -> None:
