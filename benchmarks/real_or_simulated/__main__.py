@@ -71,9 +71,9 @@ def text(kind: str, result: Score, single: Sequence[tuple[str, float]]) -> str:
     return "\n".join(lines)
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run, learn, score, print."""
-    options = _options()
+    options = _options(arguments)
     drawn = set_ups(options.set_ups, options.seed)
     unscored = set_ups(options.learn, options.learn_seed)
     real, known = real_runs(
@@ -94,7 +94,7 @@ def main() -> int:
     return 0
 
 
-def _options() -> argparse.Namespace:
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, required=True, help="directory of captures")
     parser.add_argument("--set-ups", type=int, default=48, help="how many (default 48)")
@@ -103,11 +103,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--learn", type=int, default=0, help="measure times in so many further set-ups (default 0)")
     parser.add_argument("--learn-seed", type=int, help="of these (default 1000 more than --seed)")
     parser.add_argument("--json", type=Path, help="write the scores to this file")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.learn_seed is None:
         options.learn_seed = options.seed + 1000
     if options.learn_seed == options.seed:
         parser.error("--learn-seed must be another than --seed: times must not be measured in what is scored")
+    if options.learn and tomllib.loads(options.ends).get("host", "ideal") == "ideal":
+        parser.error("--learn measures what hosts take, and ideal hosts take no time: --ends 'host=\"linux\"'")
     return options
 
 

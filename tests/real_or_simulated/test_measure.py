@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from benchmarks.real_or_simulated.__main__ import table
+from benchmarks.real_or_simulated.__main__ import main, table
 from benchmarks.real_or_simulated.features import inspected, of_packets
 from benchmarks.real_or_simulated.runs import simulated_runs
 from benchmarks.real_or_simulated.score import Table, alone, score
@@ -29,6 +29,13 @@ def test_set_ups_are_those_of_a_seed() -> None:
     assert set_ups(3, 7) != set_ups(3, 8)
     for drawn in set_ups(20, 7):
         assert scenario(drawn, LINUX).server["host"] == "linux"
+
+
+def test_hosts_that_take_no_time_learn_none(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit):
+        main(["-o", str(tmp_path), "--learn", "3"])
+    assert "ideal hosts take no time" in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())
 
 
 def test_what_tells_them_apart_is_found_and_named() -> None:
