@@ -20,6 +20,7 @@ from benchmarks.metamorphic_single.captures import (
     renumbered,
     span_ns,
 )
+from benchmarks.metamorphic_single.firewall import collecting_first_flights
 
 _KEY_BITS = 24
 
@@ -137,6 +138,11 @@ CHANGES: Sequence[Change] = (
         "counted times", "a tool that keeps no times counts packets instead, or writes one time",
         lambda chance, _: {"step_ns": chance.choice((0, 1_000, 1_000_000))},
         _each(lambda r, p, _: replace(r, time_ns=r.time_ns[:1].sum() + np.arange(len(r)) * p["step_ns"])),
+    ),
+    Change(
+        "a firewall reads first flights", "it acknowledges what clients say first, and ends no connection",
+        lambda chance, _: {"after_ns": round(1e6 * 10 ** chance.uniform(-0.5, 1.2))},
+        _each(lambda r, p, _: collecting_first_flights(r, p["after_ns"])),
     ),
     Change(
         "half of the connections", "a capture tool that samples connections",

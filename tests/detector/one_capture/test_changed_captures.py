@@ -13,6 +13,7 @@ import pytest
 from benchmarks.metamorphic import clocks, losses, rewriting
 from benchmarks.metamorphic.records import Records, joined, records_of
 from benchmarks.metamorphic.writing import write
+from benchmarks.metamorphic_single.firewall import collecting_first_flights
 from detector.detection import detect, detect_vantage
 from pepscope.results.verdicts import DetectionResult, Verdict
 from tests.captures.containers import Compression, Interface, compress, read_capture, write_pcap, write_pcapng
@@ -46,6 +47,7 @@ CHANGES: dict[str, Callable[[Records], Records]] = {
     "one acknowledgement in 20": lambda r: losses.thinned_acks(r, 20),
     "times that count frames": lambda r: replace(r, time_ns=r.time_ns.min() + np.arange(len(r)) * 1_000),
     "times kept from falling": lambda r: clocks.kept_from_falling(clocks.stepping(r, [(0.3, -9.0)]), 1_000),
+    "a firewall reads first flights": lambda r: collecting_first_flights(r, 1_500_000),
     "two interfaces": lambda r: rewriting.on_both_interfaces(r, 70_000),
 }
 

@@ -7,6 +7,10 @@
 //! quantiles are therefore the ones to compare with. A *prompt* one acknowledges more new bytes than a segment holds,
 //! which no receiver delays (RFC 9293, section 3.8.6.3; RFC 5681, section 4.2): it holds the path and its queues alone.
 //! On the receiver's side of a capture they are the delays alone.
+//!
+//! What a client says first in several segments (a ClientHello with post-quantum key shares, a request with long
+//! cookies) is left out until the server speaks: firewalls collect it to read the server's name, and acknowledge it in
+//! the server's name, but end no connection.
 
 use crate::packets::{flag, Packets, NO_ACKNOWLEDGEMENT};
 use std::collections::VecDeque;
@@ -15,6 +19,8 @@ use std::collections::VecDeque;
 const AROUND_NS: i64 = 1_000_000_000;
 /// No segment of a path without jumbo frames holds more bytes.
 const LONGEST_SEGMENT_BYTES: i64 = 1500;
+/// Firewalls collect no longer first flights than this.
+const LONGEST_INSPECTED_BYTES: i64 = 8192;
 /// Per cent of the plain samples below which the quantiles lie.
 pub const QUANTILES: [usize; 4] = [10, 20, 60, 90];
 
@@ -62,12 +68,15 @@ impl Samples {
         self.prompt.clear();
         let (mut count, mut least_of_all_ns) = (0, i64::MAX);
         let mut acknowledged = None;
+        let mut first_flight = FirstFlight::of(direction);
         for (place, &round_trip_ns) in packets.round_trip_time_ns.iter().enumerate() {
-            if packets.direction[place] == direction {
+            let is_own = packets.direction[place] == direction;
+            first_flight.note(is_own, packets.payload_bytes[place]);
+            if is_own {
                 continue;
             }
             let new_bytes = advance(&mut acknowledged, packets.acknowledgement_offset[place]);
-            if round_trip_ns < 0 {
+            if round_trip_ns < 0 || first_flight.may_be_inspected(packets.acknowledgement_offset[place]) {
                 continue;
             }
             count += 1;
@@ -128,6 +137,40 @@ impl Samples {
             }
             put(least.front().map_or(-1, |&(_, round_trip_ns)| round_trip_ns));
         }
+    }
+}
+
+/// What a client has said before the server speaks.
+#[derive(Clone, Copy, Debug)]
+struct FirstFlight {
+    segments: u32,
+    bytes: i64,
+    is_over: bool,
+}
+
+impl FirstFlight {
+    /// Of this direction; servers' are not inspected.
+    fn of(direction: u8) -> Self {
+        FirstFlight { segments: 0, bytes: 0, is_over: direction != 0 }
+    }
+
+    /// A packet passes.
+    fn note(&mut self, is_own: bool, payload_bytes: u32) {
+        if payload_bytes == 0 || self.is_over {
+            return;
+        }
+        if is_own {
+            self.segments = self.segments.saturating_add(1);
+            self.bytes = self.bytes.saturating_add(i64::from(payload_bytes));
+        } else {
+            self.is_over = true;
+        }
+    }
+
+    /// Whether who acknowledges up to this offset may have collected it to read it.
+    fn may_be_inspected(&self, acknowledgement_offset: i64) -> bool {
+        let is_collected = self.segments > 1 || self.bytes > LONGEST_SEGMENT_BYTES;
+        !self.is_over && is_collected && acknowledgement_offset <= LONGEST_INSPECTED_BYTES
     }
 }
 
@@ -239,6 +282,33 @@ mod tests {
         assert_eq!((found.plain_count, found.prompt_count, found.prompt_ns), (3, 1, [10, 10]));
         let found = samples(&[1_448, NO_ACKNOWLEDGEMENT, 2_896]);
         assert_eq!((found.plain_count, found.prompt_count, found.prompt_ns), (3, 0, [-1, -1]));
+    }
+
+    #[test]
+    fn a_first_flight_of_several_segments_may_be_acknowledged_by_who_reads_it() {
+        // Packets as (direction, payload, acknowledged up to): samples of 10 end at each acknowledgement.
+        let samples = |packets: &[(u8, u32, i64)], way| {
+            let column = |of: fn(&(u8, u32, i64)) -> i64| packets.iter().map(of).collect::<Vec<_>>();
+            let round_trips = column(|packet| if packet.2 > 0 { 10 } else { -1 });
+            let packets = Packets {
+                time_ns: &(0..packets.len() as i64).collect::<Vec<_>>(),
+                direction: &packets.iter().map(|packet| packet.0).collect::<Vec<_>>(),
+                flags: &vec![flag::ACK; packets.len()],
+                payload_bytes: &packets.iter().map(|packet| packet.1).collect::<Vec<_>>(),
+                round_trip_time_ns: &round_trips,
+                acknowledgement_offset: &column(|packet| packet.2),
+                ..Packets::default()
+            };
+            Samples::default().take(&packets, way).count
+        };
+        let hello = [(0, 1_448, 0), (0, 470, 0), (1, 0, 1_448), (1, 0, 1_918)];
+        assert_eq!(samples(&hello, 0), 0);
+        assert_eq!(samples(&[(0, 1_918, 0), (1, 0, 1_918)], 0), 0, "one packet until the card cuts it");
+        assert_eq!(samples(&[(0, 517, 0), (1, 0, 517)], 0), 1, "of one segment there is nothing to collect");
+        assert_eq!(samples(&[&hello[..], &[(1, 90, 1_918), (0, 64, 0), (1, 0, 1_982)]].concat(), 0), 2);
+        let upload = [(0, 9_000, 0), (1, 0, 1_448), (1, 0, LONGEST_INSPECTED_BYTES + 1)];
+        assert_eq!(samples(&upload, 0), 1, "nobody collects that much");
+        assert_eq!(samples(&[(1, 1_448, 0), (1, 470, 0), (0, 0, 1_918)], 1), 1, "what servers say is not inspected");
     }
 
     #[test]
