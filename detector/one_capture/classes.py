@@ -25,6 +25,10 @@ class Explanation(IntEnum):
     LATE_OR_SPLIT = 6  # undecided between a split and hosts that are always late
 
 
+#: Those that carry the verdict of a split.
+SPLITS = (Explanation.NETWORK, Explanation.SITE, Explanation.NETWORK_OR_SITE)
+
+
 class Classes(Struct, frozen=True):
     """By pool: how probable a split of any place is, how probable a verdict needs it, and what explains the pool."""
 

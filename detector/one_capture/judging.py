@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture import pools
-from detector.one_capture.classes import DECISIVE, OWN_SITE_S, Classes, Explanation, classes, of_network
+from detector.one_capture.classes import DECISIVE, OWN_SITE_S, SPLITS, Classes, Explanation, classes, of_network
 from detector.one_capture.hypotheses.other_connections import with_other_connections
 from detector.one_capture.hypotheses.posteriors import Posterior
 from detector.one_capture.likelihoods.exchange_nats import speaks_web
@@ -36,7 +36,6 @@ _STORED_DIALOGUES = 0.02
 #: Answers come at the transport's speed that come within this (s), or within twice what the path varies: hosts compute.
 IN_TIME_S = 0.02
 
-_SPLITS = (Explanation.NETWORK, Explanation.SITE, Explanation.NETWORK_OR_SITE)
 _WHOLE = (Explanation.END_TO_END, Explanation.HANDSHAKES_ANSWERED)
 _PLACES = {Explanation.NETWORK: SplitPlace.NETWORK, Explanation.SITE: SplitPlace.SERVER}
 
@@ -61,7 +60,7 @@ class JudgedPools(Struct, frozen=True, dict=True):
             return found
         elsewhere = np.where(self.comes_one_way, Explanation.NETWORK_OR_SITE, found)
         of_split = np.where(self.pools.near_s < OWN_SITE_S, Explanation.SITE, elsewhere)
-        return np.where(np.isin(found, _SPLITS), of_split, found)
+        return np.where(np.isin(found, SPLITS), of_split, found)
 
     def explanation(self, place: int) -> Explanation:
         """What explains a pool."""
@@ -277,7 +276,7 @@ def host_result(
 
 def verdict_of(explanation: Explanation) -> Verdict:
     """The verdict that an explanation carries."""
-    if explanation in _SPLITS:
+    if explanation in SPLITS:
         return Verdict.SPLIT_TCP
     return Verdict.REGULAR if explanation in _WHOLE else Verdict.INCONCLUSIVE
 

@@ -97,6 +97,12 @@ class AnsweredHandshakeFinding(Finding):
     HANDSHAKES_ANSWERED = inapplicable("handshakes-answered")
 
 
+class FirstFlightFinding(Finding):
+    """First flights that something nearer than the server acknowledges."""
+
+    FIRST_FLIGHTS_READ = inapplicable("first-flights-read")
+
+
 class SharedClockFinding(Finding):
     """Timestamps of hosts whose addresses lie in different networks."""
 

@@ -1,6 +1,7 @@
-"""Signs of groups that are shown beside their verdicts and not weighed: one clock of many hosts, the response to load.
+"""Signs of groups that are shown beside their verdicts and not weighed: one clock of many hosts, the response to load,
+first flights that are read on the way.
 
-Neither can carry weight: see docs/methods/beside_exchanges.md.
+None can carry weight: see docs/methods/beside_exchanges.md.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ import ipaddress
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
-from detector.one_capture.classes import Explanation
+from detector.one_capture.classes import SPLITS, Explanation
 from detector.one_capture.columns import VantageColumns
 from detector.one_capture.members import Ints
 from detector.one_capture.reasons.findings import LoadFinding, SharedClockFinding
+from detector.one_capture.reasons.first_flights import read_first_flights
 from detector.one_capture.reasons.sentences import counted, duration
 from detector.one_capture.senders.clocks import MemberClocks, chance, member_clocks, shared_clocks
 from detector.one_capture.senders.handshake_clocks import lagging_share
@@ -71,9 +74,15 @@ _END_TO_END_MAY_SHUT = (
 def with_shown_signs(
     groups: Sequence[GroupResult], vantage: VantageColumns, posteriors: SidePosteriors, explanations: Ints
 ) -> list[GroupResult]:
-    """The groups of a side, which `explanations` explain, with what their clocks and long transfers show."""
+    """The groups of a side, which `explanations` explain, with what their clocks, long transfers and first flights
+    show."""
     shown: dict[int, list[Evidence]] = {}
-    for number, item in [*_one_clock(vantage, posteriors, explanations), *_load(vantage, posteriors)]:
+    signs = (
+        _one_clock(vantage, posteriors, explanations),
+        _load(vantage, posteriors),
+        read_first_flights(vantage, posteriors, np.isin(explanations, SPLITS)),
+    )
+    for number, item in chain(*signs):
         shown.setdefault(number, []).append(item)
     return [
         replace(group, evidence=(*group.evidence, *shown[number])) if number in shown else group

@@ -1,0 +1,81 @@
+"""First flights that something nearer than the server acknowledges: a firewall that reads them. Named, not weighed.
+
+A firewall whose rules go by server names collects what a client says first, as long as it comes in several segments,
+and acknowledges it in the server's name; everything later passes. It ends no connection, and the round trips of first
+flights are left out of what times the transport (`crates/evidence`, `round_trips.rs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from detector.one_capture.columns import VantageColumns
+from detector.one_capture.members import Floats, Ints
+from detector.one_capture.reasons.findings import FirstFlightFinding
+from detector.one_capture.reasons.sentences import counted, duration
+from detector.one_capture.side_posteriors import SidePosteriors
+from pepscope.captures.exchanges import Exchanges, RoundTripColumns
+from pepscope.captures.packets import Direction
+from pepscope.results.verdicts import Evidence, GroupSide
+
+#: More payload than one segment holds.
+_LEAST_BYTES = 1461
+
+#: Who answers nearer than this share of the handshake, and by more than hosts blur (s), is not who answered the SYN.
+_NEARER, _LEAST_NEARER_S = 0.5, 0.002
+
+#: One connection may have been acknowledged by anything, and of many most must be.
+_FEWEST, _MOSTLY = 2, 0.5
+
+
+def read_first_flights(
+    vantage: VantageColumns, posteriors: SidePosteriors, is_split: np.ndarray
+) -> Iterable[tuple[int, Evidence]]:
+    """Groups that are not split whose first flights of several segments something nearer acknowledges, with what shows
+    it. A relay that connects before it answers does so, too, and acknowledges everything else as near."""
+    if posteriors.side is not GroupSide.CLIENT:
+        return
+    exchanges, places = vantage.exchanges, posteriors.places
+    rows = np.flatnonzero(
+        exchanges.first & (exchanges.asked == Direction.UP) & (exchanges.question_bytes >= _LEAST_BYTES)
+        & ~exchanges.repeated & ~exchanges.crossed
+    )  # fmt: skip
+    if not len(rows):
+        return
+    handshake_s = _handshakes_s(exchanges.round_trips, len(places.group))[exchanges.connection[rows]]
+    known = ~np.isnan(handshake_s)
+    rows, handshake_s = rows[known], handshake_s[known]
+    group, groups = places.group[exchanges.connection[rows]], len(places.network)
+    taken_s = _acknowledged_s(exchanges, rows)
+    nearer = (taken_s < _NEARER * handshake_s) & (taken_s < handshake_s - _LEAST_NEARER_S)
+    read, of = np.bincount(group[nearer], minlength=groups), np.bincount(group, minlength=groups)
+    for number in np.flatnonzero((read >= _FEWEST) & (read > _MOSTLY * of) & ~is_split).tolist():
+        here = nearer & (group == number)
+        middle_s = [float(np.median(values[here])) for values in (taken_s, handshake_s)]
+        yield number, _evidence(int(read[number]), int(of[number]), *middle_s)
+
+
+def _handshakes_s(round_trips: RoundTripColumns, connections: int) -> Floats:
+    """Handshakes by connection; NaN where none was timed."""
+    up = np.flatnonzero((round_trips.asked == Direction.UP) & (round_trips.handshake_ns >= 0))
+    found_s = np.full(connections, np.nan)
+    found_s[round_trips.connection[up]] = round_trips.handshake_ns[up] / 1e9
+    return found_s
+
+
+def _acknowledged_s(exchanges: Exchanges, rows: Ints) -> Floats:
+    """How soon these questions were acknowledged whole."""
+    taken_s: Floats = (exchanges.acknowledged_ns[rows] - exchanges.question_ns[rows]) / 1e9
+    return taken_s
+
+
+def _evidence(read: int, of: int, taken_s: float, handshake_s: float) -> Evidence:
+    return FirstFlightFinding.FIRST_FLIGHTS_READ.undecided(
+        "handshake",
+        f"What clients say first in several segments is acknowledged after {duration(taken_s)} in {read:,} of "
+        f"{counted(of, 'connection')} whose handshakes take {duration(handshake_s)}: something on the way reads it, as "
+        "firewalls do to see server names, and acknowledges it in the servers' names.",
+        {"read": read, "connections": of, "acknowledged_s": taken_s, "handshake_s": handshake_s},
+    )
