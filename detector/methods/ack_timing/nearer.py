@@ -17,6 +17,7 @@ from detector.methods.ack_timing.measured import Flows, Measured
 from detector.methods.ack_timing.strengths import NEARER_SHARE, SEVERAL_ACKS
 from detector.pair import Pair
 from detector.streams.known import are_known
+from detector.streams.loaded import some_pairs
 from detector.streams.receivers_own import are_receivers_own
 from pepscope import _core
 from pepscope.captures.packets import Direction, Int64Array, Mark
@@ -62,7 +63,7 @@ def nearer_than_handshake(measured: Measured, data_s: FloatArray) -> tuple[Neare
     """
     larger = _in_one_direction(measured.of_larger, measured.pairs, data_s, measured.tick_s)
     places = measured.of_smaller.places
-    against = [measured.pairs[place] for place in places.tolist()]
+    against = some_pairs(measured.pairs, places)
     smaller = _in_one_direction(measured.of_smaller, against, data_s[places], measured.tick_s[places])
     beside = larger.at(places)
     is_firmer = smaller.found & (~beside.found | (smaller.strength > beside.strength))
