@@ -12,3 +12,4 @@ pub mod pair;
 pub mod places;
 pub mod skipped;
 pub mod twins;
+pub(crate) mod unchanged;

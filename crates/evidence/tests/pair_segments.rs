@@ -103,6 +103,24 @@ proptest! {
     }
 
     #[test]
+    fn packets_beside_their_like_give_no_other_offsets(
+        lengths in vec(1_u32..1449, 8..40), changed in 0_usize..160, window in 0_u32..2,
+    ) {
+        let client = Transfer::new(&lengths, [0, 0]);
+        let mut server = client.clone();
+        if let Some(row) = (changed < 2 * lengths.len()).then_some(changed) {
+            (server.numbers[row], server.nothing.0[row]) = (7, window);
+        }
+        // Of streams that nothing supports offsets are always looked for.
+        let found = |supported| {
+            let known = KnownOffsets { supported, ..unknown() };
+            let segments = PairSegments::align(&client.vantage(), &server.vantage(), known, LIMITS).unwrap();
+            [0, 1].map(|way| segments.compare(way, MOST_SKIPPED))
+        };
+        prop_assert_eq!(found([true, true]), found([false, false]));
+    }
+
+    #[test]
     fn nothing_follows_a_reset_and_handshakes_are_left_out(lengths in vec(1_u32..1449, 3..40), reset in 0_usize..80) {
         let mut transfer = Transfer::new(&lengths, [0, 0]);
         transfer.flags[0] |= flag::SYN;

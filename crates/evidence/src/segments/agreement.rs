@@ -9,6 +9,7 @@ use crate::segments::candidates::{
 };
 use crate::segments::columns::Segment;
 use crate::segments::likeness::Likeness;
+use crate::segments::unchanged::unchanged_acknowledgements;
 use std::cell::OnceCell;
 
 /// Timestamps count modulo this.
@@ -165,24 +166,31 @@ impl<'a> DataComparison<'a> {
 /// Pure acknowledgements that were emitted, for the comparison of some that arrived.
 pub struct AcknowledgementComparison<'a> {
     emitted: &'a [Segment],
-    index: AcknowledgementIndex<'a>,
-    by_window: Repeats,
+    /// With those that share their numbers, by their windows.
+    index: OnceCell<(AcknowledgementIndex<'a>, Repeats)>,
 }
 
 impl<'a> AcknowledgementComparison<'a> {
     pub fn new(emitted: &'a [Segment]) -> Self {
-        let index = AcknowledgementIndex::new(emitted);
-        let by_window = index.repeats(Discriminator::Window);
-        Self { emitted, index, by_window }
+        Self { emitted, index: OnceCell::new() }
     }
 
     /// Compares the arrived segments; `majority` as for data.
     pub fn compare(&self, arrived: &[Segment], majority: f64) -> Agreement {
+        unchanged_acknowledgements(self.emitted, arrived).unwrap_or_else(|| self.compare_partners(arrived, majority))
+    }
+
+    pub(super) fn compare_partners(&self, arrived: &[Segment], majority: f64) -> Agreement {
+        let (index, by_window) = self.index.get_or_init(|| {
+            let index = AcknowledgementIndex::new(self.emitted);
+            let by_window = index.repeats(Discriminator::Window);
+            (index, by_window)
+        });
         let mut class = Class::new(self.emitted, arrived, (0..arrived.len()).collect(), majority);
-        let runs = self.index.runs(arrived);
-        let alike = acknowledgement_candidates(&runs, arrived, &class.tsval, &[&self.by_window]);
+        let runs = index.runs(arrived);
+        let alike = acknowledgement_candidates(&runs, arrived, &class.tsval, &[by_window]);
         class.take_off_shift(|row, _| alike.row(row));
-        let repeats: Vec<Repeats> = class.discriminators().into_iter().map(|by| self.index.repeats(by)).collect();
+        let repeats: Vec<Repeats> = class.discriminators().into_iter().map(|by| index.repeats(by)).collect();
         let repeats: Vec<&Repeats> = repeats.iter().collect();
         let candidates = acknowledgement_candidates(&runs, arrived, &class.tsval, &repeats);
         let pairs = class.partners(|row, _| candidates.row(row));
@@ -301,8 +309,7 @@ impl<'a> Class<'a> {
                 let stamp = (emitted[left].tsval, emitted[left].tsecr);
                 counts.stamped += 1;
                 counts.stamps_equal += usize::from(stamp == (self.tsval[row], self.tsecr[row]));
-                // Both as one number: different stamps seldom coincide in it, and then count for one less.
-                stamps.push(stamp.0.wrapping_mul(1 << 20) ^ stamp.1);
+                stamps.push(emitted[left].stamp_number());
             }
             if emitted[left].stamps_captured && arrived[came].stamps_captured {
                 counts.stamps_known += 1;
@@ -357,7 +364,7 @@ impl<'a> Class<'a> {
     }
 }
 
-fn varies(values: impl Iterator<Item = i64> + Clone) -> bool {
+pub(super) fn varies(values: impl Iterator<Item = i64> + Clone) -> bool {
     let first = values.clone().next();
     values.into_iter().any(|value| Some(value) != first)
 }

@@ -30,6 +30,11 @@ impl Segment {
     pub fn end(&self) -> i64 {
         self.start.saturating_add(self.length)
     }
+
+    /// Both timestamps as one number: different ones seldom coincide in it, and then count for one less.
+    pub(crate) fn stamp_number(&self) -> i64 {
+        self.tsval.wrapping_mul(1 << 20) ^ self.tsecr
+    }
 }
 
 /// The segments of one flow, in capture order: those with data, and pure acknowledgements.
@@ -77,16 +82,15 @@ impl Vantage<'_> {
         if sampling.every > 1 {
             let limit = ((1_u128 << 64) / u128::from(sampling.every)) as u64;
             let is_kept = |row: usize| (self.region(row, shifts).wrapping_mul(MIX) as u64) < limit;
-            let flows = self.read_those(shifts, is_kept);
+            let flows = self.read_those(Flows::default(), shifts, is_kept);
             if flows.iter().map(|flow| flow.all().count()).sum::<usize>() >= sampling.fewest {
                 return flows;
             }
         }
-        self.read_those(shifts, |_| true)
+        self.read_those(self.room_for_all(), shifts, |_| true)
     }
 
-    fn read_those(&self, shifts: [i64; 2], is_kept: impl Fn(usize) -> bool) -> Flows {
-        let mut flows = Flows::default();
+    fn read_those(&self, mut flows: Flows, shifts: [i64; 2], is_kept: impl Fn(usize) -> bool) -> Flows {
         for row in 0..self.packets.len() {
             if is_kept(row) && self.is_wanted(row) {
                 let flow = &mut flows[self.way(row)];
@@ -95,6 +99,15 @@ impl Vantage<'_> {
             }
         }
         flows
+    }
+
+    /// Flows without segments that have room for those of all packets.
+    fn room_for_all(&self) -> Flows {
+        let mut counts = [[0; 2]; 2];
+        for (&direction, &payload_bytes) in self.packets.direction.iter().zip(self.packets.payload_bytes) {
+            counts[usize::from(direction == 1)][usize::from(payload_bytes > 0)] += 1;
+        }
+        counts.map(|[pure, data]| Flow { data: Vec::with_capacity(data), acknowledgements: Vec::with_capacity(pure) })
     }
 
     fn way(&self, row: usize) -> usize {

@@ -7,6 +7,7 @@ use crate::segments::columns::{Flow, Flows, Sampling, Segment, Vantage};
 use crate::segments::likeness::Likeness;
 use crate::segments::places::{count_places, count_positions, KnownSpan, PlaceCounts, PositionCounts, Unseen};
 use crate::segments::skipped::part_skipped;
+use crate::segments::unchanged::unchanged_data;
 
 /// How packets are joined and held against each other.
 #[derive(Clone, Copy, Debug)]
@@ -91,10 +92,12 @@ impl PairSegments {
         let near = client.read([0, 0], limits.sampling);
         let far = server.read(known.shifts, limits.sampling);
         let [up, down] = known.supported;
+        let are_joined = up && down && are_joined(&near, &far);
         let reset = [client, server].map(|vantage| vantage.reset_times_ns.iter().any(Option::is_some));
         let shown_ends = [client, server].map(|vantage| [vantage.packets.is_opened(), vantage.packets.is_closed()]);
         let both_ways = [client, server].map(|vantage| vantage.packets.go_both_ways());
-        let Some(best) = best_shifts(&near, &far, limits) else {
+        let best = if are_joined { None } else { best_shifts(&near, &far, limits) };
+        let Some(best) = best else {
             return match (up, down) {
                 (false, false) => None,
                 (true, true) => Some(Self { client: near, server: far, reset, shown_ends, both_ways, limits }),
@@ -190,8 +193,11 @@ impl PairSegments {
 
     fn compare_data(&self, emitted: &[Segment], arrived: &[Segment]) -> Option<Agreement> {
         let Limits { copies, majority, .. } = self.limits;
-        let is_shown = !emitted.is_empty() && !arrived.is_empty();
-        is_shown.then(|| DataComparison::new(emitted, arrived, copies).compare(0..arrived.len(), majority))
+        if emitted.is_empty() || arrived.is_empty() {
+            return None;
+        }
+        let partners = || DataComparison::new(emitted, arrived, copies).compare(0..arrived.len(), majority);
+        Some(unchanged_data(emitted, arrived).unwrap_or_else(partners))
     }
 
     /// Cuts the data of one direction in two, at each of the places that divide the arrived segments into `parts` equal
@@ -243,6 +249,20 @@ fn best_shifts(near: &Flows, far: &Flows, limits: Limits) -> Option<[i64; 2]> {
         best = Some(shifts);
     }
     best
+}
+
+/// Whether packets that are alike stand at the same offsets, each beside its like: then they give no other ones.
+fn are_joined(near: &Flows, far: &Flows) -> bool {
+    let offsets = |one: &Segment| (one.start, one.acknowledgement, one.length);
+    let names = |one: &Segment| (one.has_timestamps, one.tsval, one.tsecr, one.ip_id);
+    let are_alike = |near: &[Segment], far: &[Segment]| {
+        let mut pairs = near.iter().zip(far);
+        near.len() == far.len()
+            && pairs.all(|(one, other)| offsets(one) == offsets(other) && names(one) == names(other))
+    };
+    near.iter()
+        .zip(far)
+        .all(|(near, far)| are_alike(&near.data, &far.data) && are_alike(&near.acknowledgements, &far.acknowledgements))
 }
 
 fn in_common(near: &Flows, far: &Flows) -> usize {
