@@ -261,6 +261,11 @@ impl Connections {
         self.connections.iter().map(Connection::packets).sum()
     }
 
+    /// TCP packets of one connection; `None` beyond the last.
+    pub fn packet_count_of(&self, index: usize) -> Option<u64> {
+        self.connections.get(index).map(Connection::packets)
+    }
+
     /// Summary of one connection; `None` beyond the last.
     pub fn summary(&self, index: usize) -> Option<ConnectionSummary<'_>> {
         self.connections.get(index).map(|connection| ConnectionSummary::of(connection, &self.options_store))

@@ -162,6 +162,18 @@ impl AnalysedCapture {
         }
     }
 
+    /// How many packets these connections have.
+    pub fn packet_counts(&self, indices: impl Iterator<Item = usize> + Clone) -> Result<Vec<u64>, LookupError> {
+        match &self.summaries {
+            Summaries::InMemory(connections) => indices
+                .map(|index| connections.packet_count_of(index).ok_or_else(|| self.no_connection(index)))
+                .collect(),
+            Summaries::InFile(_) => {
+                self.with_summaries(indices, |found| found.iter().map(|summary| summary.packets).collect())
+            }
+        }
+    }
+
     /// Appends the JSON objects of these connections with commas between them.
     pub fn write_json(&self, range: Range<usize>, text: &mut Vec<u8>) -> Result<(), LookupError> {
         let start = range.start;

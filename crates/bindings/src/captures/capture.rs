@@ -50,8 +50,8 @@ impl Capture {
         if self.analysed.partition_count() != 1 || high - low >= 2 * indices.len() {
             return Ok(None);
         }
-        let are_small = |found: &[ConnectionSummary<'_>]| found.iter().all(|each| each.packets <= MOST_SHARED);
-        if !self.analysed.with_summaries(low..high + 1, are_small).map_err(raised)? {
+        let counts = self.analysed.packet_counts(low..high + 1).map_err(raised)?;
+        if counts.iter().any(|&count| count > MOST_SHARED) {
             return Ok(None);
         }
         let decode = || self.analysed.with_packets(low, |packets, place| packets.decode(place..place + high - low + 1));
@@ -242,8 +242,8 @@ impl Capture {
 
     /// Packets of some connections.
     fn packet_counts<'py>(&self, py: Python<'py>, indices: Vec<usize>) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let count = |found: &[ConnectionSummary<'_>]| found.iter().map(|each| each.packets as i64).collect::<Vec<_>>();
-        Ok(self.analysed.with_summaries(indices.into_iter(), count).map_err(raised)?.into_pyarray(py))
+        let counts = self.analysed.packet_counts(indices.into_iter()).map_err(raised)?;
+        Ok(PyArray1::from_iter(py, counts.into_iter().map(|count| count as i64)))
     }
 
     /// Packets and payload of some connections; of each whether its capture's clock fell by more than `least_fall_ns`,
@@ -368,7 +368,7 @@ impl Capture {
         let [up, down] = py
             .detach(|| {
                 self.analysed.with_payload(index, |kept, place| {
-                    [0, 1].map(|direction| kept.of(place, direction).collect::<sample::PayloadSample>())
+                    [0, 1].map(|direction| sample::PayloadSample::of(kept.of(place, direction)))
                 })
             })
             .map_err(raised)?;

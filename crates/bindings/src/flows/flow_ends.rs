@@ -57,7 +57,7 @@ pub(crate) fn fin_offsets<'py>(
     let mut found = Vec::with_capacity(packets.len());
     for each in &packets {
         let columns = each.columns()?;
-        found.push([0, 1].map(|direction| columns.flow_ends(direction).fin_offset));
+        found.push([0, 1].map(|direction| columns.fin_offset(direction)));
     }
     Ok(Array2::from_shape_fn((2, found.len()), |(way, row)| number_or_unknown(found[row][way])).into_pyarray(py))
 }

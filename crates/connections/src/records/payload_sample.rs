@@ -149,7 +149,7 @@ impl PayloadPieces {
     }
 
     /// Stream offset and bytes of each piece that one direction (0 up, 1 down) of a connection has.
-    pub fn of(&self, connection: usize, direction: usize) -> impl Iterator<Item = (i64, &[u8])> {
+    pub fn of(&self, connection: usize, direction: usize) -> impl Iterator<Item = (i64, &[u8])> + Clone {
         let owner = connection * 2 + direction;
         let range = match (self.starts.get(owner), self.starts.get(owner + 1)) {
             (Some(&start), Some(&end)) => start..end,

@@ -6,34 +6,35 @@ use crate::clocks::point::Point;
 ///
 /// A point on or above the cone `y + slope_limit * |x - x0|` of another one never binds: two running minima find those.
 pub(crate) fn envelope(points: &[Point], slope_limit: f64) -> Vec<Point> {
-    let risen = below_all_before(points.iter(), slope_limit);
-    let mut open = below_all_before(risen.iter().rev(), -slope_limit);
-    open.reverse();
-    let mut hull: Vec<Point> = Vec::new();
-    for point in open {
-        while let [.., before, last] = hull.as_slice() {
-            if lies_below_chord(*before, *last, point) {
-                break;
-            }
-            hull.pop();
+    let mut hull: Vec<Point> = points.iter().copied().filter(below_all_before(slope_limit)).collect();
+    hull.reverse();
+    hull.retain(below_all_before(-slope_limit));
+    hull.reverse();
+    // The vertices take the places of points that were looked at.
+    let mut kept = 0;
+    for place in 0..hull.len() {
+        let point = hull[place];
+        while kept > 1 && !lies_below_chord(hull[kept - 2], hull[kept - 1], point) {
+            kept -= 1;
         }
-        hull.push(point);
+        hull[kept] = point;
+        kept += 1;
     }
+    hull.truncate(kept);
     hull
 }
 
-/// The points whose line of this slope stands lower than those of all points before.
-fn below_all_before<'a>(points: impl Iterator<Item = &'a Point>, slope: f64) -> Vec<Point> {
-    let mut least_ns = f64::INFINITY;
-    let mut kept = Vec::new();
-    for &point in points {
+/// Whether the line of this slope through a point stands lower than those through all points asked about before.
+fn below_all_before(slope: f64) -> impl FnMut(&Point) -> bool {
+    let mut least_ns = None;
+    move |point| {
         let offset_ns = point.offset_ns(slope);
-        if offset_ns < least_ns || kept.is_empty() {
-            least_ns = offset_ns;
-            kept.push(point);
+        let is_below = least_ns.is_none_or(|least_ns| offset_ns < least_ns);
+        if is_below {
+            least_ns = Some(offset_ns);
         }
+        is_below
     }
-    kept
 }
 
 /// Whether the middle one of three points in order of time lies below the chord of the others.

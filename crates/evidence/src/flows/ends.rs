@@ -30,8 +30,7 @@ impl Packets<'_> {
                 continue;
             }
             if flags & flag::FIN != 0 {
-                let offset = self.sequence_offset[place].wrapping_add(i64::from(self.payload_bytes[place]));
-                found.fin_offset = found.fin_offset.max(Some(offset));
+                found.fin_offset = found.fin_offset.max(Some(self.end_offset(place)));
             }
             if flags & flag::SYN != 0 {
                 if found.syn_copies == 0 {
@@ -47,6 +46,17 @@ impl Packets<'_> {
             }
         }
         found
+    }
+
+    /// The end of the flow of `direction` alone, as its `fin_offset` has it.
+    pub fn fin_offset(&self, direction: u8) -> Option<i64> {
+        let fins = self.flags.iter().enumerate().filter(|(_, &flags)| flags & flag::FIN != 0);
+        let own = fins.filter(|&(place, _)| self.direction[place] == direction);
+        own.map(|(place, _)| self.end_offset(place)).max()
+    }
+
+    fn end_offset(&self, place: usize) -> i64 {
+        self.sequence_offset[place].wrapping_add(i64::from(self.payload_bytes[place]))
     }
 }
 
@@ -86,5 +96,6 @@ mod tests {
         };
         assert_eq!(packets.flow_ends(0), up);
         assert_eq!((packets.flow_ends(1).syn_copies, packets.flow_ends(1).fin_offset), (1, None));
+        assert_eq!([packets.fin_offset(0), packets.fin_offset(1)], [Some(100), None]);
     }
 }

@@ -61,6 +61,14 @@ impl DataRanges {
 }
 
 impl AcknowledgementSteps {
+    fn with_capacity(count: usize) -> Self {
+        AcknowledgementSteps {
+            value: Vec::with_capacity(count),
+            time_ns: Vec::with_capacity(count),
+            plain: Vec::with_capacity(count),
+        }
+    }
+
     #[inline]
     fn add(&mut self, value: i64, time_ns: i64, is_plain: bool) {
         if value > self.value.last().copied().unwrap_or(NO_ACKNOWLEDGEMENT) {
@@ -76,13 +84,15 @@ impl Packets<'_> {
     pub(crate) fn read_staircases(&self) -> [(DataRanges, AcknowledgementSteps); 2] {
         const SPECIAL: u16 = flag::SYN | flag::FIN | flag::RST;
         let kinds = self.direction.iter().zip(self.payload_bytes);
-        let mut carrying = [0; 2];
+        let (mut carrying, mut all) = ([0; 2], [0; 2]);
         for (&way, &payload_bytes) in kinds.clone() {
             carrying[usize::from(way == DOWN)] += usize::from(payload_bytes > 0);
+            all[usize::from(way == DOWN)] += 1;
         }
-        let [mut up, mut down] = carrying.map(|count| {
-            let beyond = ByteRanges::with_capacity(count);
-            (DataRanges { beyond, below: ByteRanges::default() }, AcknowledgementSteps::default())
+        let [mut up, mut down] = [0, 1].map(|way| {
+            let beyond = ByteRanges::with_capacity(carrying[way]);
+            let steps = AcknowledgementSteps::with_capacity(all[1 - way]);
+            (DataRanges { beyond, below: ByteRanges::default() }, steps)
         });
         let numbers = self.sequence_offset.iter().zip(self.acknowledgement_offset);
         let kinds = kinds.zip(self.flags);

@@ -66,6 +66,7 @@ impl FlowCaptures<'_> {
         self.add_data(&mut times, sent, &left_again, &arrived, points_limit);
         let again = SentAgain::of(sent, repeats, same_copy_ns);
         let first = seen.steps.value.partition_point(|&value| value <= seen.floor.max(0));
+        times.reserve_acknowledgements((seen.steps.value.len() - first).min(points_limit.saturating_add(1)));
         let (mut sent_times, mut arrival_times) = (sent.times(), arrived.times());
         let mut returned_times = returned.times();
         // Values that were reached before the sender's capture began are late there, which is harmless.
@@ -116,6 +117,9 @@ impl FlowCaptures<'_> {
     ) {
         let came_again = self.receiver.copies(self.direction);
         let mut arrival_times = arrived.times();
+        let most = sent.start.len().min(points_limit.saturating_add(1));
+        times.data_sent_ns.reserve_exact(most);
+        times.data_arrived_ns.reserve_exact(most);
         for place in evenly(sent.start.len(), points_limit) {
             let start = sent.start[place];
             let there = start.wrapping_sub(self.shift);
@@ -184,6 +188,18 @@ fn evenly(count: usize, limit: usize) -> impl Iterator<Item = usize> {
 pub type Difference = (i64, i64);
 
 impl FlowTimes {
+    fn reserve_acknowledgements(&mut self, count: usize) {
+        let columns = [
+            &mut self.ack_value,
+            &mut self.ack_seen_ns,
+            &mut self.ack_sent_ns,
+            &mut self.arrival_ns,
+            &mut self.round_trip_ns,
+        ];
+        columns.into_iter().for_each(|column| column.reserve_exact(count));
+        self.own_ack.reserve_exact(count);
+    }
+
     /// Robust lower bounds of when the receiver can have acknowledged; `NEVER` where its capture lacks the byte.
     pub fn earliest_ack_ns(&self) -> impl Iterator<Item = i64> + '_ {
         let times = self.arrival_ns.iter().zip(&self.ack_sent_ns);

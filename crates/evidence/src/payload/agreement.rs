@@ -65,7 +65,8 @@ fn agrees(piece: &[u8], begin: i64, other: &[u8], start: i64) -> bool {
     let ahead = start.wrapping_sub(begin);
     let (skipped, skipped_of_other) = (ahead.max(0) as usize, ahead.wrapping_neg().max(0) as usize);
     let (piece, other) = (piece.get(skipped..).unwrap_or(&[]), other.get(skipped_of_other..).unwrap_or(&[]));
-    piece.iter().zip(other).all(|(one, two)| one == two)
+    let shared = piece.len().min(other.len());
+    piece[..shared] == other[..shared]
 }
 
 #[cfg(test)]

@@ -18,6 +18,18 @@ impl<'a> FromIterator<(i64, &'a [u8])> for PayloadSample {
 }
 
 impl PayloadSample {
+    /// The same in memory that is just large enough.
+    pub fn of<'a>(pieces: impl Iterator<Item = (i64, &'a [u8])> + Clone) -> Self {
+        let (count, bytes) = pieces.clone().fold((0, 0), |(count, bytes), (_, piece)| (count + 1, bytes + piece.len()));
+        let mut sample = Self {
+            offsets: Vec::with_capacity(count),
+            ends: Vec::with_capacity(count),
+            bytes: Vec::with_capacity(bytes),
+        };
+        sample.refill(pieces);
+        sample
+    }
+
     /// Hold these pieces instead, in the memory that there is.
     pub fn refill<'a>(&mut self, pieces: impl Iterator<Item = (i64, &'a [u8])>) {
         self.offsets.clear();
