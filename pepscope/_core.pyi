@@ -90,6 +90,7 @@ __all__ = [
     "is_release_build",
     "joined_texts",
     "least_changed",
+    "least_window_shares",
     "longest_pause_ns",
     "may_share_packets",
     "member_quantiles",
@@ -849,6 +850,11 @@ class WindowCourse:
 def window_course(direction: int, packets: PacketColumns, shut_share: float, open_share: float) -> WindowCourse:
     """The course of the windows that packets in `direction` advertise: shut at `shut_share` of the largest so far, open
     from `open_share` of it."""
+
+def least_window_shares(
+    directions: Sequence[int], packets: Sequence[PacketColumns], shut_share: float, open_share: float
+) -> npt.NDArray[np.float64]:
+    """The `least_share` of the courses of windows of many connections, each in a direction of its own."""
 
 @final
 class Abort:

@@ -98,18 +98,19 @@ def _held(context: Context) -> list[tuple[int, _Held]]:
         for direction in DIRECTIONS
     ]
     unasked = np.array([delay_s is None for delay_s in delays_s], np.bool_)
-    rows, ways = np.nonzero((_data_packets(context) > 0) & unasked[:, None])
-    asked = list(zip(rows.tolist(), [DIRECTIONS[way] for way in ways.tolist()], strict=True))
+    rows, ways = (places.tolist() for places in np.nonzero((_data_packets(context) > 0) & unasked[:, None]))
+    asked = zip(rows, ways, strict=True)
     if context.are_plain:
         of_receivers = packets_of(context.sides.servers), packets_of(context.sides.clients)
         packets = [of_receivers[way][row] for row, way in asked]
     else:
-        packets = [receiver.packets for row, way in asked if (receiver := context.pairs[row].receiver(way)) is not None]
-    counts, least_ns = _core.ack_delays([way for _, way in asked], packets)
+        receivers = (context.pairs[row].receiver(DIRECTIONS[way]) for row, way in asked)
+        packets = [receiver.packets for receiver in receivers if receiver is not None]
+    counts, least_ns = _core.ack_delays(ways, packets)
     needed_s = np.where(counts >= BULK_ACKS, BULK_DELAY_S, DELAYED_ACK_LIMIT_S)
     is_held = are_known(least_ns) & (counts >= LEAST_ACKS) & (least_ns / 1e9 > needed_s)
     return given + [
-        (asked[place][0], _Held(asked[place][1], int(least_ns[place]) / 1e9, given=False))
+        (rows[place], _Held(DIRECTIONS[ways[place]], int(least_ns[place]) / 1e9, given=False))
         for place in np.flatnonzero(is_held).tolist()
     ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from detector.pair import Pair, Vantage
@@ -11,6 +13,7 @@ from pepscope._core import WindowCourse as WindowCourse
 from pepscope.captures.connections import MISSING_PACKETS, MissingPackets
 from pepscope.captures.packets import Direction, PacketColumns
 from pepscope.results.evidence.columns import BoolArray
+from pepscope.results.verdicts import FloatArray
 
 #: A window is shut below this share of its largest value, and open again above the other.
 SHUT_SHARE = 0.05
@@ -47,3 +50,8 @@ def window_course(packets: PacketColumns, direction: Direction) -> WindowCourse:
     Full is what it had been so far: kernels grow their buffers during a transfer.
     """
     return _core.window_course(direction.value, packets, SHUT_SHARE, OPEN_SHARE)
+
+
+def least_window_shares(packets: Sequence[PacketColumns], directions: Sequence[Direction]) -> FloatArray:
+    """`window_course(...).least_share` of many connections, each in its direction."""
+    return _core.least_window_shares(directions, packets, SHUT_SHARE, OPEN_SHARE)

@@ -35,8 +35,9 @@ mod _core {
     use crate::captures::references::reference_kinds;
     #[pymodule_export]
     use crate::connections::connection_numbers::{
-        abort, abort_at_sender, ack_delays, answer_times, answering_hop_limits, fins, hop_limits, plain_round_trips,
-        window_course, Abort, AbortAtSender, AnswerTimes, AnsweringHopLimits, RoundTrips, WindowCourse,
+        abort, abort_at_sender, ack_delays, answer_times, answering_hop_limits, fins, hop_limits, least_window_shares,
+        plain_round_trips, window_course, Abort, AbortAtSender, AnswerTimes, AnsweringHopLimits, RoundTrips,
+        WindowCourse,
     };
     #[pymodule_export]
     use crate::connections::exchanges::{connection_exchanges, exchange_kinds};

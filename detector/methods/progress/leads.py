@@ -10,14 +10,13 @@ from msgspec import Struct
 from detector.clocks.clock_relation import TIMESTAMP_ERROR_S, ClockBasis
 from detector.clocks.relation_columns import ClockRelations, LargerFlows
 from detector.method import Context
-from detector.pair import Vantage
 from detector.streams.known import UNKNOWN, are_known
 from detector.streams.loaded import packets_of
 from detector.streams.sides import Sides
-from detector.streams.window_course import window_course, windows_captured
+from detector.streams.window_course import least_window_shares, windows_captured
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
-from pepscope.captures.packets import Direction, Int64Array
+from pepscope.captures.packets import Direction, Int64Array, PacketColumns
 from pepscope.results.evidence.columns import BoolArray, Figure
 from pepscope.results.verdicts import FloatArray
 
@@ -144,14 +143,7 @@ class Leads(Struct, frozen=True):
             flows.rows[long],
             flows.at(long),
             {name: column[long] for name, column in found.items()},
-            [
-                _is_held_back((sides.clients if up else sides.servers)[place], _DOWN if up else _UP)
-                if is_captured
-                else None
-                for place, up, is_captured in zip(
-                    long.tolist(), is_up[long].tolist(), are_captured[long].tolist(), strict=True
-                )
-            ],
+            _held_back(senders, is_up, are_captured, long.tolist()),
             least_hold_s[long],
             round_trips_s[long],
         )
@@ -227,6 +219,13 @@ def _least_holds_s(sides: Sides, is_up: BoolArray, clocks: ClockRelations) -> tu
     return np.where(is_known, np.maximum(0.0, rest_s), 0.0), np.where(is_known, longer_s + first_s, 0.0)
 
 
-def _is_held_back(sender: Vantage, advertising: Direction) -> bool:
-    """Whether the receive windows that a sender was shown fell to a small share of what they had been."""
-    return sender.derived(window_course, advertising).least_share < HELD_BACK_SHARE
+def _held_back(
+    senders: Sequence[PacketColumns], is_up: BoolArray, are_captured: BoolArray, places: Sequence[int]
+) -> list[bool | None]:
+    """Whether the receive windows that senders in some places were shown fell to a small share of what they had been;
+    None where these were not captured."""
+    asked = [place for place in places if are_captured[place]]
+    ways = [_DOWN if is_up[place] else _UP for place in asked]
+    shares = least_window_shares([senders[place] for place in asked], ways)
+    found: dict[int, bool] = dict(zip(asked, (shares < HELD_BACK_SHARE).tolist(), strict=True))
+    return [found.get(place) for place in places]

@@ -23,6 +23,7 @@ def test_windows_go_as_in_the_reference(shape, direction, shut_share, open_share
     found = _core.window_course(direction, packets, shut_share, open_share)
     numbers = (found.cycles, found.times_shut, found.least_bytes, found.largest_bytes, found.least_share)
     assert numbers == reference.window_course(packets, direction, shut_share, open_share)
+    assert _core.least_window_shares([direction], [packets], shut_share, open_share).tolist() == [found.least_share]
 
 
 @settings(deadline=None)

@@ -63,6 +63,25 @@ pub(crate) fn window_course(
     Ok(py.detach(|| columns.window_course(direction, shut_share, open_share)).into())
 }
 
+/// The least shares of the windows that many connections advertise in a direction of each.
+#[pyfunction]
+pub(crate) fn least_window_shares<'py>(
+    py: Python<'py>,
+    directions: Vec<u8>,
+    packets: Vec<PacketArrays<'py>>,
+    shut_share: f64,
+    open_share: f64,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    if directions.len() != packets.len() {
+        return Err(PyValueError::new_err("the columns differ in length"));
+    }
+    let mut found = Vec::with_capacity(packets.len());
+    for (&direction, packets) in directions.iter().zip(&packets) {
+        found.push(packets.columns()?.window_course(direction, shut_share, open_share).least_share);
+    }
+    Ok(found.into_pyarray(py))
+}
+
 /// Whether the receiver of a direction reset the connection before that stream's end.
 #[pyfunction]
 pub(crate) fn abort(py: Python<'_>, direction: u8, packets: PacketArrays<'_>) -> PyResult<Option<Abort>> {
