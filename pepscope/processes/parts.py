@@ -8,8 +8,10 @@ from typing import TypeVar
 
 Made = TypeVar("Made")
 
-#: Places in a part, at most: what a part costs beside the work is shared by so many.
-_MOST_PLACES = 1024
+#: Places in a part, at most: what a part costs beside the work is shared by so many. Fewer where several processes wait
+#: for the last part, or where memory is short.
+_MOST_PLACES = 2048
+_MOST_SHARED_PLACES = 1024
 #: Parts for each process, where there are enough places: a process that finishes early takes another part. And where
 #: parts would be too small to be worth what each takes.
 _PARTS_EACH = 8
@@ -30,11 +32,12 @@ def by_parts(
     process takes any part. A part has at least `fewest_places` where each process has two parts all the same. Raises
     what `work` raises, and PepscopeError where a process ends without a result.
     """
+    most_places = _MOST_PLACES if jobs < 2 and stretches is None else _MOST_SHARED_PLACES
     enough = min(fewest_places, -(-len(places) // (_FEWEST_PARTS_EACH * jobs)))
-    size = max(1, min(_MOST_PLACES, max(enough, len(places) // (_PARTS_EACH * jobs))))
+    size = max(1, min(most_places, max(enough, len(places) // (_PARTS_EACH * jobs))))
     if stretches is None and places:
         # Even parts: a last one of few places would take as long as one that is worth it.
-        count = max(len(places) // size, -(-len(places) // _MOST_PLACES))
+        count = max(len(places) // size, -(-len(places) // most_places))
         size = -(-len(places) // count)
     parts = list[Sequence[int]]()
     tasks = list[range]()  # numbers of the parts that one process does

@@ -33,7 +33,8 @@ def test_parts_come_in_order_and_cover_every_place(jobs: int, count: int) -> Non
         (160, 1, 50, {54, 52}),  # three even parts
         (160, 1, 1000, {80}),  # two parts all the same
         (160, 2, 1000, {40}),
-        (5000, 1, 3000, {1000}),
+        (5000, 1, 3000, {1667, 1666}),
+        (5000, 2, 3000, {1000}),  # nobody waits long for the last one
         (1, 4, 10, {1}),
     ],
 )
