@@ -1270,7 +1270,7 @@ class Capture:
     def summaries(
         self, indices: Sequence[int]
     ) -> tuple[dict[str, npt.NDArray[Any]], tuple[list[str], list[str]], tuple[list[bytes], list[bytes]]]:
-        """Summaries of some connections as arrays, -2**63 where a whole number was not seen, the end points of clients
+        """Numbers of summaries of some connections as arrays, -2**63 where one was not seen, the end points of clients
         and of servers, and options of SYNs up and down."""
 
     def packet_counts(self, indices: Sequence[int]) -> npt.NDArray[np.int64]:

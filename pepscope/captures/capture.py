@@ -215,9 +215,9 @@ class Capture:
     def summaries(
         self, connection_ids: Sequence[int]
     ) -> tuple[Mapping[str, npt.NDArray[Any]], tuple[list[str], list[str]], tuple[list[bytes], list[bytes]]]:
-        """Summaries of some connections as arrays named as in `connection_columns`, end points of their clients and
-        servers (`ip:port`), and the SYN's options up and down; a whole number that is `None` in the objects is -2**63
-        here."""
+        """Numbers of summaries of some connections as arrays named as in `connection_columns`, end points of their
+        clients and servers (`ip:port`), and the SYN's options up and down; a whole number that is `None` in the objects
+        is -2**63 here."""
         return self._core.summaries(connection_ids)
 
     def packet_counts(self, connection_ids: Sequence[int]) -> npt.NDArray[np.int64]:

@@ -228,14 +228,14 @@ impl Capture {
         self.analysed.with_summaries(start..stop, columns).map_err(raised)?
     }
 
-    /// Summaries of some connections as arrays, -2**63 where a whole number was not seen, and their end points.
+    /// Numbers of summaries of some connections as arrays, -2**63 where one was not seen, and their end points.
     fn summaries<'py>(&self, py: Python<'py>, indices: Vec<usize>) -> PyResult<Summaries<'py>> {
         let chosen = |found: &[ConnectionSummary<'_>]| {
             let ends = found.iter().map(summaries::end_points).unzip();
             let options = |octets: &[u8]| PyBytes::new(py, octets);
             let options =
                 found.iter().map(|each| (options(each.up.syn_options), options(each.down.syn_options))).unzip();
-            Ok((summaries::columns(py, found, i64::MIN, None)?, ends, options))
+            Ok((summaries::numbers(py, found, i64::MIN)?, ends, options))
         };
         self.analysed.with_summaries(indices.into_iter(), chosen).map_err(raised)?
     }

@@ -74,6 +74,26 @@ impl Columns<'_, '_> {
         let rows = Array2::from_shape_fn((self.summaries.len(), 16), |(row, byte)| address(&self.summaries[row])[byte]);
         self.made.set_item(name, rows.into_pyarray(self.made.py()))
     }
+
+    fn add_numbers(&self) -> PyResult<()> {
+        macro_rules! connection_columns {
+            ($($field:ident),*) => {
+                $(self.add(stringify!($field), |summary| summary.$field)?;)*
+            };
+        }
+        for_each_connection_field!(connection_columns);
+        self.add("close", |summary| close_code(summary.close))?;
+        self.add("tunnel", |summary| summary.tunnel as u8)?;
+        macro_rules! flow_columns {
+            ($($field:ident),*) => {
+                $(self.add(concat!("up_", stringify!($field)), |summary| summary.up.$field)?;)*
+                $(self.add(concat!("down_", stringify!($field)), |summary| summary.down.$field)?;)*
+            };
+        }
+        for_each_flow_field!(flow_columns);
+        self.add("up_missing_packets", |summary| missing_code(summary.up.missing_packets))?;
+        self.add("down_missing_packets", |summary| missing_code(summary.down.missing_packets))
+    }
 }
 
 fn close_code(close: Close) -> u8 {
@@ -104,23 +124,18 @@ pub(crate) fn columns<'py>(
     let columns = Columns { made: PyDict::new(py), summaries, unseen, wanted };
     columns.add_addresses("client_address", |summary| summary.client_address)?;
     columns.add_addresses("server_address", |summary| summary.server_address)?;
-    macro_rules! connection_columns {
-        ($($field:ident),*) => {
-            $(columns.add(stringify!($field), |summary| summary.$field)?;)*
-        };
-    }
-    for_each_connection_field!(connection_columns);
-    columns.add("close", |summary| close_code(summary.close))?;
-    columns.add("tunnel", |summary| summary.tunnel as u8)?;
-    macro_rules! flow_columns {
-        ($($field:ident),*) => {
-            $(columns.add(concat!("up_", stringify!($field)), |summary| summary.up.$field)?;)*
-            $(columns.add(concat!("down_", stringify!($field)), |summary| summary.down.$field)?;)*
-        };
-    }
-    for_each_flow_field!(flow_columns);
-    columns.add("up_missing_packets", |summary| missing_code(summary.up.missing_packets))?;
-    columns.add("down_missing_packets", |summary| missing_code(summary.down.missing_packets))?;
+    columns.add_numbers()?;
+    Ok(columns.made)
+}
+
+/// The same of all fields but addresses.
+pub(crate) fn numbers<'py>(
+    py: Python<'py>,
+    summaries: &[ConnectionSummary<'_>],
+    unseen: i64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let columns = Columns { made: PyDict::new(py), summaries, unseen, wanted: None };
+    columns.add_numbers()?;
     Ok(columns.made)
 }
 

@@ -1,7 +1,6 @@
 //! Agreement of header fields as arrays of counts.
 
-use numpy::ndarray::Array2;
-use numpy::IntoPyArray;
+use numpy::{PyArray1, PyArrayMethods};
 use pepscope_evidence::segments::agreement::Agreement;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -11,14 +10,16 @@ macro_rules! counts {
         /// Counts of many comparisons by name, an array with two rows for each; zeros where there was none.
         pub(crate) fn field_columns<'py>(
             py: Python<'py>,
-            found: &[Vec<Option<Agreement>>; 2],
+            found: &[Vec<Option<&Agreement>>; 2],
         ) -> PyResult<Bound<'py, PyDict>> {
             let columns = PyDict::new(py);
+            let count = found[0].len();
             $(
-                let rows = Array2::from_shape_fn((2, found[0].len()), |(row, number)| {
-                    found[row][number].as_ref().map_or(0, |one| one.$name as i64)
-                });
-                columns.set_item(stringify!($name), rows.into_pyarray(py))?;
+                let mut numbers = Vec::with_capacity(2 * count);
+                for way in found {
+                    numbers.extend(way.iter().map(|one| one.map_or(0, |one| one.$name as i64)));
+                }
+                columns.set_item(stringify!($name), PyArray1::from_vec(py, numbers).reshape([2, count])?)?;
             )*
             Ok(columns)
         }

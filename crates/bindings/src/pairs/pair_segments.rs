@@ -124,7 +124,7 @@ impl PairSegments {
         check(direction)?;
         let found = py.detach(|| self.segments.cut_data(direction, parts, fewest, least_alike));
         let from_bytes = found.iter().map(|cut| cut.from_byte).collect();
-        let (before, after) = found.into_iter().map(|cut| (Some(cut.before), Some(cut.after))).unzip();
+        let (before, after) = found.iter().map(|cut| (Some(&cut.before), Some(&cut.after))).unzip();
         Ok((from_bytes, field_columns(py, &[before, after])?))
     }
 }
@@ -181,7 +181,7 @@ fn add_fields<'py>(
     found: &[Vec<pair::DirectionCounts>; 2],
     class: impl Fn(&pair::DirectionCounts) -> Option<&agreement::Agreement>,
 ) -> PyResult<()> {
-    let by_way = [0, 1].map(|way: usize| found[way].iter().map(|one| class(one).cloned()).collect::<Vec<_>>());
+    let by_way = [0, 1].map(|way: usize| found[way].iter().map(&class).collect::<Vec<_>>());
     columns.set_item(name, field_columns(columns.py(), &by_way)?)
 }
 
