@@ -12,7 +12,7 @@ from pepscope.results.distinct import distinct
 from pepscope.results.encoding.pieces import FigureTexts
 from pepscope.results.evidence.columns import Int64Array
 from pepscope.results.evidence.growing import Coded
-from pepscope.results.evidence.table import EvidenceTable
+from pepscope.results.evidence.table import EvidenceTable, Part
 
 if TYPE_CHECKING:
     from pepscope.results.frames import Column
@@ -42,9 +42,8 @@ def _texts(
 ) -> tuple[SlicedTexts, SlicedTexts, Coded[str]]:
     """Summaries, figures and caveats of pieces of evidence, each of the connection in the row that is its `owner`."""
     blocks, begins = evidence.blocks_of(rows), np.zeros(len(rows), np.int64)
-    figures = FigureTexts()
+    every: list[Part] = []  # of all blocks, whose figures are one run then
     summaries: list[tuple[Int64Array, SlicedTexts]] = []
-    numbers: list[tuple[Int64Array, SlicedTexts]] = []
     caveats: list[tuple[Int64Array, Coded[tuple[str, ...]]]] = []
     before = 0
     for block in distinct(blocks):
@@ -52,14 +51,14 @@ def _texts(
         is_here = blocks == block
         begins[is_here] = before + ends[rows[is_here] - evidence.begin(block)]
         for part in parts:
-            said, misled = part.form.said(len(part.places), part.columns)
-            summaries.append((before + part.places, said))
-            caveats.append((before + part.places, misled))
-        count = int(ends[-1])
-        numbers.append((before + np.arange(count), figures.of(count, parts)))
-        before += count
+            places = before + part.places
+            said, misled = part.form.said(len(places), part.columns)
+            summaries.append((places, said))
+            caveats.append((places, misled))
+            every.append(part._replace(places=places))
+        before += int(ends[-1])
     at = begins[owner] + number
-    return gathered(summaries, at), gathered(numbers, at), _joined(caveats, before).at(at)
+    return gathered(summaries, at), FigureTexts().of(before, every).at(at), _joined(caveats, before).at(at)
 
 
 def _joined(caveats: Sequence[tuple[Int64Array, Coded[tuple[str, ...]]]], count: int) -> Coded[str]:
