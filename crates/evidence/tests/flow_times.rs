@@ -85,10 +85,9 @@ proptest! {
         let (start_ns, reference_ns, offset_ns, drift) = line;
         let lines = [ClockLine { start_ns, reference_ns, offset_ns, drift }; 2];
         for flow in &flows {
-            prop_assert_eq!(flow.data_sent_ns.len(), flow.data_arrived_ns.len());
             let clock = ClockBound { lines: ClockLines(&lines), spared, error_ns: 1e6 };
             let counted = flow.early_acks(clock);
-            prop_assert!(counted.early <= counted.compared && counted.compared <= flow.ack_value.len());
+            prop_assert!(counted.early <= counted.compared && counted.compared <= flow.acks.len());
             for part in flow.early_own_acks(clock) {
                 prop_assert!(part.early <= part.compared);
             }

@@ -75,8 +75,8 @@ pub(crate) fn flow_numbers<'py>(py: Python<'py>, flows: Vec<PyRef<'py, FlowTimes
     let add = |name: &str, number: &dyn Fn(&times::FlowTimes) -> i64| {
         columns.set_item(name, PyArray1::from_iter(py, flows.iter().map(|flow| number(&flow.0))))
     };
-    add("data_count", &|flow| flow.data_sent_ns.len() as i64)?;
-    add("ack_count", &|flow| flow.ack_seen_ns.len() as i64)?;
+    add("data_count", &|flow| flow.data.len() as i64)?;
+    add("ack_count", &|flow| flow.acks.len() as i64)?;
     add("timed_ack_count", &|flow| flow.ack_differences(false).count() as i64)?;
     add("round_trip_count", &|flow| flow.round_trips_ns().count() as i64)?;
     add("least_round_trip_ns", &|flow| number_or_unknown(flow.round_trips_ns().min()))?;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use numpy::PyArray1;
 use pepscope_evidence::clocks::lines::ClockLine;
-use pepscope_evidence::flows::times;
+use pepscope_evidence::flows::times::{self, TimedAck};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
@@ -22,12 +22,12 @@ pub(crate) struct FlowTimes(pub(crate) times::FlowTimes);
 impl FlowTimes {
     #[getter]
     fn data_count(&self) -> usize {
-        self.0.data_sent_ns.len()
+        self.0.data.len()
     }
 
     #[getter]
     fn ack_count(&self) -> usize {
-        self.0.ack_seen_ns.len()
+        self.0.acks.len()
     }
 
     #[getter]
@@ -72,47 +72,47 @@ impl FlowTimes {
 
     #[getter]
     fn data_sent_ns<'py>(&self, py: Python<'py>) -> Int64s<'py> {
-        PyArray1::from_slice(py, &self.0.data_sent_ns)
+        PyArray1::from_iter(py, self.0.data.iter().map(|each| each.sent_ns))
     }
 
     #[getter]
     fn data_arrived_ns<'py>(&self, py: Python<'py>) -> Int64s<'py> {
-        PyArray1::from_slice(py, &self.0.data_arrived_ns)
+        PyArray1::from_iter(py, self.0.data.iter().map(|each| each.arrived_ns))
     }
 
     #[getter]
     fn ack_value<'py>(&self, py: Python<'py>) -> Int64s<'py> {
-        PyArray1::from_slice(py, &self.0.ack_value)
+        PyArray1::from_iter(py, self.0.acks.iter().map(|each| each.value))
     }
 
     #[getter]
     fn ack_seen_ns<'py>(&self, py: Python<'py>) -> Int64s<'py> {
-        PyArray1::from_slice(py, &self.0.ack_seen_ns)
+        PyArray1::from_iter(py, self.0.acks.iter().map(|each| each.seen_ns))
     }
 
     #[getter]
     fn ack_sent_ns<'py>(&self, py: Python<'py>) -> Int64s<'py> {
-        PyArray1::from_slice(py, &self.0.ack_sent_ns)
+        PyArray1::from_iter(py, self.0.acks.iter().map(|each| each.sent_ns))
     }
 
     #[getter]
     fn arrival_ns<'py>(&self, py: Python<'py>) -> Int64s<'py> {
-        PyArray1::from_slice(py, &self.0.arrival_ns)
+        PyArray1::from_iter(py, self.0.acks.iter().map(|each| each.arrival_ns))
     }
 
     #[getter]
     fn earliest_ack_ns<'py>(&self, py: Python<'py>) -> Int64s<'py> {
-        PyArray1::from_iter(py, self.0.earliest_ack_ns())
+        PyArray1::from_iter(py, self.0.acks.iter().map(TimedAck::earliest_ns))
     }
 
     #[getter]
     fn round_trip_ns<'py>(&self, py: Python<'py>) -> Int64s<'py> {
-        PyArray1::from_slice(py, &self.0.round_trip_ns)
+        PyArray1::from_iter(py, self.0.acks.iter().map(|each| each.round_trip_ns))
     }
 
     #[getter]
     fn own_ack<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<bool>> {
-        PyArray1::from_slice(py, &self.0.own_ack)
+        PyArray1::from_iter(py, self.0.acks.iter().map(|each| each.is_own))
     }
 }
 

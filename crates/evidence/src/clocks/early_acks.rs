@@ -2,7 +2,7 @@
 
 use crate::clocks::lines::ClockLines;
 use crate::flows::byte_times::NEVER;
-use crate::flows::times::{Difference, FlowTimes};
+use crate::flows::times::{Difference, FlowTimes, TimedAck};
 use crate::median::median;
 
 /// A clock relation in pieces, and by how much a constraint may contradict it.
@@ -103,9 +103,8 @@ impl FlowTimes {
     /// The published methods with a given offset (server's minus client's clock at the sender's end of the flow, ns), by
     /// the receiver's own acknowledgement times; `None` where none is known.
     pub fn published(&self, theta_ns: i64, error_s: f64) -> Option<Published> {
-        let times = self.ack_seen_ns.iter().zip(&self.ack_sent_ns).filter(|&(_, &sent_ns)| sent_ns != NEVER);
         let mut found = Published { timed: 0, violating: 0, margin_s: f64::INFINITY };
-        for (&seen_ns, &sent_ns) in times {
+        for &TimedAck { seen_ns, sent_ns, .. } in self.acks.iter().filter(|ack| ack.sent_ns != NEVER) {
             let margin_s = seen_ns.wrapping_sub(sent_ns).wrapping_add(theta_ns) as f64 / 1e9;
             found.timed += 1;
             found.violating += usize::from(margin_s < -error_s);
@@ -123,24 +122,25 @@ fn is_within(&(client_ns, _): &Difference, (start_ns, end_ns): (i64, i64)) -> bo
 mod tests {
     use super::*;
     use crate::clocks::lines::ClockLine;
+    use crate::flows::times::TimedDatum;
 
     const FLAT: ClockLine = ClockLine { start_ns: 0, reference_ns: 0, offset_ns: 0.0, drift: 0.0 };
 
     /// Ten data down, of which all but three meet a queue of 60 ms, acknowledged to the server this much after it sent
     /// them.
     fn down(round_trip_ns: i64) -> FlowTimes {
-        let sent: Vec<i64> = (0..10).map(|number| number * 100_000_000).collect();
+        let sent = (0..10).map(|number| number * 100_000_000);
         let queue_ns = |time_ns: i64| if time_ns < 300_000_000 { 0 } else { 60_000_000 };
-        let arrived: Vec<i64> = sent.iter().map(|&time_ns| time_ns + queue_ns(time_ns)).collect();
-        FlowTimes {
-            ack_seen_ns: sent.iter().map(|time_ns| time_ns + round_trip_ns).collect(),
-            ack_sent_ns: arrived.iter().map(|time_ns| time_ns + 1).collect(),
-            arrival_ns: arrived.clone(),
-            own_ack: vec![true; 10],
-            data_arrived_ns: arrived,
-            data_sent_ns: sent,
-            ..FlowTimes::default()
-        }
+        let data: Vec<TimedDatum> =
+            sent.map(|sent_ns| TimedDatum { sent_ns, arrived_ns: sent_ns + queue_ns(sent_ns) }).collect();
+        let ack = |datum: &TimedDatum| TimedAck {
+            seen_ns: datum.sent_ns + round_trip_ns,
+            sent_ns: datum.arrived_ns + 1,
+            arrival_ns: datum.arrived_ns,
+            is_own: true,
+            ..TimedAck::default()
+        };
+        FlowTimes { acks: data.iter().map(ack).collect(), data, ..FlowTimes::default() }
     }
 
     #[test]

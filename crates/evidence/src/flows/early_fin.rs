@@ -30,18 +30,21 @@ impl FlowTimes {
 mod tests {
     use super::*;
     use crate::clocks::lines::ClockLine;
+    use crate::flows::times::TimedDatum;
 
     #[test]
     fn the_clock_is_moved_as_far_as_data_of_the_same_piece_allow() {
         let first = ClockLine { start_ns: 0, reference_ns: 0, offset_ns: 1000.0, drift: 0.0 };
         let second = ClockLine { start_ns: 500, offset_ns: 3000.0, ..first };
         let clock = ClockLines(&[first, second]);
-        let mut down = FlowTimes { data_sent_ns: vec![990, 1095, 3600], ..FlowTimes::default() };
-        down.data_arrived_ns = vec![10, 105, 610];
+        let data = |times: &[(i64, i64)]| -> Vec<TimedDatum> {
+            times.iter().map(|&(sent_ns, arrived_ns)| TimedDatum { sent_ns, arrived_ns }).collect()
+        };
+        let down = FlowTimes { data: data(&[(990, 10), (1095, 105), (3600, 610)]), ..FlowTimes::default() };
         // Data down took 10 ns at least: the FIN of the client came 910 ns early on the lines, and 10 ns may be the clock's.
         assert_eq!(down.fin_lead_ns(300, 390, clock), Some(900.0));
         assert_eq!(down.fin_lead_ns(700, 3690, clock), Some(0.0));
-        let up = FlowTimes { is_up: true, data_sent_ns: vec![10], data_arrived_ns: vec![1015], ..FlowTimes::default() };
+        let up = FlowTimes { is_up: true, data: data(&[(10, 1015)]), ..FlowTimes::default() };
         assert_eq!(up.fin_lead_ns(1300, 400, clock), Some(-105.0));
         assert_eq!(up.fin_lead_ns(3700, 600, clock), None);
     }

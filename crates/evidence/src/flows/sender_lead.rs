@@ -3,7 +3,7 @@
 use crate::ascending::Ascending;
 use crate::clocks::lines::ClockLines;
 use crate::flows::byte_times::NEVER;
-use crate::flows::times::FlowTimes;
+use crate::flows::times::{FlowTimes, TimedAck};
 use crate::packets::{flag, Packets, DOWN, UP};
 
 /// What a relay can hold: `fixed_bytes` and `bytes_per_segment` for each segment of `segment_bytes` that was delivered
@@ -72,36 +72,35 @@ pub struct SenderLead {
 impl FlowTimes {
     /// The lead of this flow's sender; `None` where too few times are known.
     pub fn sender_lead(&self, comparison: &LeadComparison<'_>) -> Option<SenderLead> {
-        if self.data_sent_ns.len() < 2 || self.ack_seen_ns.len() < 2 {
+        if self.data.len() < 2 || self.acks.len() < 2 {
             return None;
         }
         let delivery = self.delivery(comparison)?;
         let begin = delivery.begin;
         let (arrived, reached) = (*delivery.time_ns.first()?, *delivery.reached.last()?);
-        let acknowledged = *self.ack_value.last()?;
+        let acknowledged = self.acks.last()?.value;
         let mut arrivals = Ascending::new(&delivery.time_ns);
         let mut delivered_at = |seen_ns: i64| match arrivals.up_to(seen_ns.wrapping_add(comparison.error_ns)) {
             0 => begin,
             came => delivery.reached[came - 1],
         };
-        let done = self.ack_value.partition_point(|&value| value < acknowledged.min(reached));
-        let done_ns = *self.ack_seen_ns.get(done)?;
-        let before = self.ack_seen_ns.partition_point(|&seen_ns| seen_ns < arrived);
-        let at_start = before.checked_sub(1).map_or(0, |place| self.ack_value[place].wrapping_sub(begin));
+        let done = self.acks.partition_point(|ack| ack.value < acknowledged.min(reached));
+        let done_ns = self.acks.get(done)?.seen_ns;
+        let before = self.acks.partition_point(|ack| ack.seen_ns < arrived);
+        let at_start = before.checked_sub(1).map_or(0, |place| self.acks[place].value.wrapping_sub(begin));
         let windows = comparison.windows.map(|packets| Windows::of(&packets, if self.is_up { DOWN } else { UP }));
         let mut windows = windows.as_ref().map(Windows::lookups);
         let mut found = SenderLead {
             total_bytes: acknowledged.max(reached).wrapping_sub(begin),
             delivered_when_done_bytes: delivered_at(done_ns).wrapping_sub(begin),
             acknowledged_at_start_bytes: at_start,
-            silence_ns: arrived.wrapping_sub(self.data_sent_ns[0]),
-            sender_duration_ns: done_ns.wrapping_sub(self.data_sent_ns[0]),
+            silence_ns: arrived.wrapping_sub(self.data[0].sent_ns),
+            sender_duration_ns: done_ns.wrapping_sub(self.data[0].sent_ns),
             receiver_duration_ns: delivery.time_ns.last()?.wrapping_sub(arrived),
             ..SenderLead::default()
         };
         let (mut most, mut furthest) = (None, None);
-        let acks = self.ack_value.iter().zip(&self.ack_seen_ns).zip(&self.arrival_ns);
-        for ((&value, &seen_ns), _) in acks.filter(|&(_, &arrival_ns)| arrival_ns != NEVER) {
+        for &TimedAck { value, seen_ns, .. } in self.acks.iter().filter(|ack| ack.arrival_ns != NEVER) {
             let delivered = delivered_at(seen_ns);
             let lead = value.wrapping_sub(delivered);
             most = most.max(Some(lead));
@@ -125,8 +124,8 @@ impl FlowTimes {
         let held = comparison.receiver.first_arrivals(if self.is_up { UP } else { DOWN });
         let begin = held.start.iter().min()?.wrapping_add(comparison.shift);
         let on_sender_clock = |receiver_ns| comparison.clock.other_clock_ns(receiver_ns, !self.is_up);
-        let data = self.data_sent_ns.iter().zip(&self.data_arrived_ns);
-        let latest_ns = data.map(|(&sent_ns, &arrived_ns)| sent_ns.wrapping_sub(on_sender_clock(arrived_ns))).max()?;
+        let latest = self.data.iter().map(|datum| datum.sent_ns.wrapping_sub(on_sender_clock(datum.arrived_ns)));
+        let latest_ns = latest.max()?;
         let moved_ns = if comparison.clock_given { latest_ns.max(0) } else { latest_ns };
         let (mut time_ns, mut reached) = (i64::MIN, i64::MIN);
         let count = held.time_ns.len();
@@ -212,6 +211,7 @@ impl WindowsAt<'_> {
 mod tests {
     use super::*;
     use crate::clocks::lines::ClockLine;
+    use crate::flows::times::TimedDatum;
 
     const LINE: ClockLine = ClockLine { start_ns: 0, reference_ns: 0, offset_ns: 500.0, drift: 0.0 };
     const BUFFERS: RelayBuffers = RelayBuffers {
@@ -226,13 +226,17 @@ mod tests {
     fn lead(arrival_ns: i64) -> Option<SenderLead> {
         let sent: Vec<i64> = (0..4).map(|number| number * 10).collect();
         let arrived: Vec<i64> = sent.iter().map(|time_ns| arrival_ns + 2 * time_ns + 500).collect();
+        let both = || sent.iter().zip(&arrived);
+        let ack = |sent_ns: i64, arrival_ns| TimedAck {
+            value: sent_ns + 10,
+            seen_ns: sent_ns + 5,
+            arrival_ns,
+            ..TimedAck::default()
+        };
         let flow = FlowTimes {
             is_up: true,
-            data_sent_ns: sent.clone(),
-            data_arrived_ns: arrived.clone(),
-            ack_value: sent.iter().map(|start| start + 10).collect(),
-            ack_seen_ns: sent.iter().map(|time_ns| time_ns + 5).collect(),
-            arrival_ns: arrived.clone(),
+            data: both().map(|(&sent_ns, &arrived_ns)| TimedDatum { sent_ns, arrived_ns }).collect(),
+            acks: both().map(|(&sent_ns, &arrival_ns)| ack(sent_ns, arrival_ns)).collect(),
             ..FlowTimes::default()
         };
         let receiver = Packets {

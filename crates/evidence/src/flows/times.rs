@@ -22,24 +22,46 @@ pub struct FlowCaptures<'a> {
 pub struct FlowTimes {
     /// Whether the client sends the data.
     pub is_up: bool,
-    /// First copies that left, and their first arrival.
-    pub data_sent_ns: Vec<i64>,
-    pub data_arrived_ns: Vec<i64>,
-    /// Sender-side offsets of acknowledgements, when they reached the sender, and when the receiver first sent one as
-    /// high (`NEVER` where unknown).
-    pub ack_value: Vec<i64>,
-    pub ack_seen_ns: Vec<i64>,
-    pub ack_sent_ns: Vec<i64>,
-    /// When the last byte that each covers had arrived; `NEVER` where unknown, as where it may have come before the
-    /// receiver's capture began.
-    pub arrival_ns: Vec<i64>,
-    /// Plain ones of exactly that value at both ends.
-    pub own_ack: Vec<bool>,
-    /// At the sender, first copy of the last byte to its acknowledgement; `NEVER` where unknown (Karn).
-    pub round_trip_ns: Vec<i64>,
+    pub data: Vec<TimedDatum>,
+    pub acks: Vec<TimedAck>,
     /// Data packets lost by the capture, and held.
     pub sender_missed: (f64, usize),
     pub receiver_missed: (f64, usize),
+}
+
+/// When the first copy of data left, and when it first arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TimedDatum {
+    pub sent_ns: i64,
+    pub arrived_ns: i64,
+}
+
+/// An acknowledgement that reached the sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TimedAck {
+    /// The sender-side offset.
+    pub value: i64,
+    /// When it reached the sender, and when the receiver first sent one as high (`NEVER` where unknown).
+    pub seen_ns: i64,
+    pub sent_ns: i64,
+    /// When the last byte that it covers had arrived; `NEVER` where unknown, as where it may have come before the
+    /// receiver's capture began.
+    pub arrival_ns: i64,
+    /// At the sender, first copy of the last byte to its acknowledgement; `NEVER` where unknown (Karn).
+    pub round_trip_ns: i64,
+    /// Whether a plain one of exactly that value stands at both ends.
+    pub is_own: bool,
+}
+
+impl TimedAck {
+    /// A robust lower bound of when the receiver can have acknowledged; `NEVER` where its capture lacks the byte.
+    pub fn earliest_ns(&self) -> i64 {
+        if self.arrival_ns == NEVER {
+            NEVER
+        } else {
+            self.arrival_ns.min(self.sent_ns)
+        }
+    }
 }
 
 impl FlowCaptures<'_> {
@@ -66,7 +88,7 @@ impl FlowCaptures<'_> {
         self.add_data(&mut times, sent, &left_again, &arrived, points_limit);
         let again = SentAgain::of(sent, repeats, same_copy_ns);
         let first = seen.steps.value.partition_point(|&value| value <= seen.floor.max(0));
-        times.reserve_acknowledgements((seen.steps.value.len() - first).min(points_limit.saturating_add(1)));
+        times.acks.reserve_exact((seen.steps.value.len() - first).min(points_limit.saturating_add(1)));
         let (mut sent_times, mut arrival_times) = (sent.times(), arrived.times());
         let mut returned_times = returned.times();
         // Values that were reached before the sender's capture began are late there, which is harmless.
@@ -76,14 +98,16 @@ impl FlowCaptures<'_> {
             let there = value.wrapping_sub(self.shift);
             let sent_ns = sent_times.at(last_byte);
             let measured = sent_ns != NEVER && !again.before(last_byte, seen_ns);
-            times.ack_value.push(value);
-            times.ack_seen_ns.push(seen_ns);
-            times.ack_sent_ns.push(returned_times.reaching(there));
             let arrival_ns = arrival_times.at(last_byte.wrapping_sub(self.shift));
             let came_before = self.may_have_come_before(there, arrival_ns, &returned, || left_again.holds(last_byte));
-            times.arrival_ns.push(if came_before { NEVER } else { arrival_ns });
-            times.own_ack.push(seen.steps.plain[place] && returned_times.has_plain(there));
-            times.round_trip_ns.push(if measured { seen_ns.wrapping_sub(sent_ns) } else { NEVER });
+            times.acks.push(TimedAck {
+                value,
+                seen_ns,
+                sent_ns: returned_times.reaching(there),
+                arrival_ns: if came_before { NEVER } else { arrival_ns },
+                round_trip_ns: if measured { seen_ns.wrapping_sub(sent_ns) } else { NEVER },
+                is_own: seen.steps.plain[place] && returned_times.has_plain(there),
+            });
         }
         Some(times)
     }
@@ -117,16 +141,13 @@ impl FlowCaptures<'_> {
     ) {
         let came_again = self.receiver.copies(self.direction);
         let mut arrival_times = arrived.times();
-        let most = sent.start.len().min(points_limit.saturating_add(1));
-        times.data_sent_ns.reserve_exact(most);
-        times.data_arrived_ns.reserve_exact(most);
+        times.data.reserve_exact(sent.start.len().min(points_limit.saturating_add(1)));
         for place in evenly(sent.start.len(), points_limit) {
             let start = sent.start[place];
             let there = start.wrapping_sub(self.shift);
             let arrived_ns = arrival_times.at(there);
             if arrived_ns != NEVER && (left_again.holds(start) || !came_again.holds(there)) {
-                times.data_sent_ns.push(sent.time_ns[place]);
-                times.data_arrived_ns.push(arrived_ns);
+                times.data.push(TimedDatum { sent_ns: sent.time_ns[place], arrived_ns });
             }
         }
     }
@@ -188,41 +209,21 @@ fn evenly(count: usize, limit: usize) -> impl Iterator<Item = usize> {
 pub type Difference = (i64, i64);
 
 impl FlowTimes {
-    fn reserve_acknowledgements(&mut self, count: usize) {
-        let columns = [
-            &mut self.ack_value,
-            &mut self.ack_seen_ns,
-            &mut self.ack_sent_ns,
-            &mut self.arrival_ns,
-            &mut self.round_trip_ns,
-        ];
-        columns.into_iter().for_each(|column| column.reserve_exact(count));
-        self.own_ack.reserve_exact(count);
-    }
-
-    /// Robust lower bounds of when the receiver can have acknowledged; `NEVER` where its capture lacks the byte.
-    pub fn earliest_ack_ns(&self) -> impl Iterator<Item = i64> + '_ {
-        let times = self.arrival_ns.iter().zip(&self.ack_sent_ns);
-        times.map(|(&arrival_ns, &sent_ns)| if arrival_ns == NEVER { NEVER } else { arrival_ns.min(sent_ns) })
-    }
-
     /// Differences of data, at the client's time or at the server's.
     pub fn data_differences(&self, server_clock: bool) -> impl Iterator<Item = Difference> + '_ {
-        self.differences(self.data_sent_ns.iter().copied().zip(self.data_arrived_ns.iter().copied()), server_clock)
+        self.differences(self.data.iter().map(|datum| (datum.sent_ns, datum.arrived_ns)), server_clock)
     }
 
     /// Differences of acknowledgements, each from the earliest time at which the receiver can have sent it.
     pub fn ack_differences(&self, server_clock: bool) -> impl Iterator<Item = Difference> + '_ {
-        let known =
-            self.ack_seen_ns.iter().copied().zip(self.earliest_ack_ns()).filter(|&(_, made_ns)| made_ns != NEVER);
-        self.differences(known, server_clock)
+        let times = self.acks.iter().map(|ack| (ack.seen_ns, ack.earliest_ns()));
+        self.differences(times.filter(|&(_, made_ns)| made_ns != NEVER), server_clock)
     }
 
     /// Differences of acknowledgements whose value the receiver's capture holds as well, from the time at which it did.
     pub fn own_ack_differences(&self) -> impl Iterator<Item = Difference> + '_ {
-        let times = self.ack_seen_ns.iter().copied().zip(self.ack_sent_ns.iter().copied()).zip(&self.own_ack);
-        let known = times.filter(|&((_, sent_ns), &own)| own && sent_ns != NEVER).map(|(times, _)| times);
-        self.differences(known, false)
+        let known = self.acks.iter().filter(|ack| ack.is_own && ack.sent_ns != NEVER);
+        self.differences(known.map(|ack| (ack.seen_ns, ack.sent_ns)), false)
     }
 
     fn differences<'a>(
@@ -239,23 +240,18 @@ impl FlowTimes {
 
     /// Receiver's minus sender's times of data.
     pub fn delays_ns(&self) -> impl Iterator<Item = i64> + '_ {
-        self.data_sent_ns
-            .iter()
-            .zip(&self.data_arrived_ns)
-            .map(|(&sent_ns, &arrived_ns)| arrived_ns.wrapping_sub(sent_ns))
+        self.data.iter().map(|datum| datum.arrived_ns.wrapping_sub(datum.sent_ns))
     }
 
     /// Acknowledgement round trips at the sender.
     pub fn round_trips_ns(&self) -> impl Iterator<Item = i64> + '_ {
-        self.round_trip_ns.iter().copied().filter(|&time_ns| time_ns != NEVER)
+        self.acks.iter().map(|ack| ack.round_trip_ns).filter(|&time_ns| time_ns != NEVER)
     }
 
     /// For how long the receiver held its acknowledgements back.
     pub fn holds_ns(&self) -> impl Iterator<Item = i64> + '_ {
-        let times = self.arrival_ns.iter().zip(&self.ack_sent_ns);
-        times
-            .filter(|&(&arrival_ns, &sent_ns)| arrival_ns != NEVER && sent_ns != NEVER)
-            .map(|(&arrival_ns, &sent_ns)| sent_ns.wrapping_sub(arrival_ns))
+        let known = self.acks.iter().filter(|ack| ack.arrival_ns != NEVER && ack.sent_ns != NEVER);
+        known.map(|ack| ack.sent_ns.wrapping_sub(ack.arrival_ns))
     }
 }
 
@@ -298,7 +294,8 @@ mod tests {
             };
             let (direction, shift, sender_began, receiver_began) = (UP, 0, true, true);
             let flow = FlowCaptures { direction, sender, receiver, shift, sender_began, receiver_began };
-            flow.times(9, 1).unwrap_or_default().data_arrived_ns
+            let found = flow.times(9, 1).unwrap_or_default();
+            found.data.iter().map(|datum| datum.arrived_ns).collect::<Vec<_>>()
         };
         assert_eq!(arrived(&[0, 0, mark::DUPLICATE]), [10, 11]);
         assert_eq!(
@@ -334,7 +331,8 @@ mod tests {
         let arrivals = |sender, receiver, receiver_began| {
             let (direction, shift, sender_began) = (UP, 0, true);
             let flow = FlowCaptures { direction, sender, receiver, shift, sender_began, receiver_began };
-            flow.times(9, 1).unwrap_or_default().arrival_ns
+            let found = flow.times(9, 1).unwrap_or_default();
+            found.acks.iter().map(|ack| ack.arrival_ns).collect::<Vec<_>>()
         };
         // The third hundred was sent once, so that it came first where the capture shows it.
         assert_eq!(arrivals(sender, receiver, false), [13, 41]);
@@ -373,9 +371,7 @@ mod tests {
         let flow = FlowCaptures { direction, sender, receiver, shift, sender_began, receiver_began };
         // Without a SYN the first value is a floor.
         let times = flow.times(9, 1_000_000).unwrap_or_default();
-        assert_eq!(times.ack_value, [200]);
-        assert_eq!(times.round_trip_ns, [NEVER]);
-        assert_eq!(times.arrival_ns, [17]);
+        assert!(matches!(times.acks[..], [TimedAck { value: 200, round_trip_ns: NEVER, arrival_ns: 17, .. }]));
         assert_eq!(times.delays_ns().collect::<Vec<_>>(), [7, 7]);
     }
 }
