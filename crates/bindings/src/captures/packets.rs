@@ -168,28 +168,29 @@ macro_rules! packet_columns {
 
             /// One of the packets.
             fn packet(&self, py: Python<'_>, row: usize) -> PyResult<Packet> {
-                let found = packet(self.borrowed(py)?.columns()?, row);
+                let arrays = self.arrays(py)?;
+                let found = packet(self.packets(arrays.as_deref())?, row);
                 found.ok_or_else(|| PyIndexError::new_err("there is no such packet"))
             }
 
             /// Which packets are of this flow.
             fn going<'py>(&self, py: Python<'py>, direction: u8) -> PyResult<Bound<'py, PyArray1<bool>>> {
-                let packets = self.borrowed(py)?;
-                let found = packets.columns()?.direction.iter().map(|&of| of == direction);
+                let arrays = self.arrays(py)?;
+                let found = self.packets(arrays.as_deref())?.direction.iter().map(|&of| of == direction);
                 Ok(PyArray1::from_iter(py, found))
             }
 
             /// Which packets bear any of these flags.
             fn flagged<'py>(&self, py: Python<'py>, flags: u16) -> PyResult<Bound<'py, PyArray1<bool>>> {
-                let packets = self.borrowed(py)?;
-                let found = packets.columns()?.flags.iter().map(|&own| own & flags != 0);
+                let arrays = self.arrays(py)?;
+                let found = self.packets(arrays.as_deref())?.flags.iter().map(|&own| own & flags != 0);
                 Ok(PyArray1::from_iter(py, found))
             }
 
             /// Which packets have any of these marks.
             fn marked<'py>(&self, py: Python<'py>, marks: u16) -> PyResult<Bound<'py, PyArray1<bool>>> {
-                let packets = self.borrowed(py)?;
-                let found = packets.columns()?.marks.iter().map(|&own| own & marks != 0);
+                let arrays = self.arrays(py)?;
+                let found = self.packets(arrays.as_deref())?.marks.iter().map(|&own| own & marks != 0);
                 Ok(PyArray1::from_iter(py, found))
             }
 
@@ -244,7 +245,7 @@ packet_columns! {
 pub(crate) struct PacketColumns {
     kept: Kept,
     /// What methods made of these packets.
-    staircases: Arc<Staircases>,
+    staircases: Staircases,
 }
 
 enum Kept {
@@ -270,47 +271,50 @@ impl PacketColumns {
 
     /// Whether times fall by more than this from one packet to the next.
     pub(crate) fn clock_falls(&self, py: Python<'_>, least_fall_ns: i64) -> PyResult<bool> {
-        Ok(!timestamps::falls(self.borrowed(py)?.columns()?.time_ns, least_fall_ns).is_empty())
+        let arrays = self.arrays(py)?;
+        Ok(!timestamps::falls(self.packets(arrays.as_deref())?.time_ns, least_fall_ns).is_empty())
     }
 
     fn keeping(kept: Kept) -> Self {
-        Self { kept, staircases: Arc::default() }
+        Self { kept, staircases: Staircases::default() }
     }
 
-    fn borrowed<'py>(&self, py: Python<'py>) -> PyResult<PacketArrays<'py>> {
-        let arrays = match &self.kept {
-            Kept::Few(columns, range, _) => BorrowedPackets::Few(columns.clone(), range.clone()),
-            Kept::Many(arrays) => BorrowedPackets::Many(Box::new(arrays.borrowed(py)?)),
+    /// The arrays of many packets, lent by NumPy; None of few.
+    fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Option<Box<BorrowedArrays<'py>>>> {
+        match &self.kept {
+            Kept::Few(..) => Ok(None),
+            Kept::Many(arrays) => Ok(Some(Box::new(arrays.borrowed(py)?))),
+        }
+    }
+
+    /// The packets; `arrays` are their own.
+    fn packets<'a>(&'a self, arrays: Option<&'a BorrowedArrays<'_>>) -> PyResult<Packets<'a>> {
+        let packets = match &self.kept {
+            Kept::Few(columns, range, _) => rows(columns, range.clone()),
+            Kept::Many(_) => arrays.map(BorrowedArrays::columns).transpose()?.unwrap_or_default(),
         };
-        Ok(PacketArrays { arrays, staircases: self.staircases.clone() })
+        Ok(Packets { staircases: Some(&self.staircases), ..packets })
     }
 }
 
-/// The columns of a `PacketColumns` that Python gave, and what was made of them.
+/// A `PacketColumns` that Python gave, and its arrays where it holds many packets.
 pub(crate) struct PacketArrays<'py> {
-    arrays: BorrowedPackets<'py>,
-    staircases: Arc<Staircases>,
-}
-
-enum BorrowedPackets<'py> {
-    Few(Arc<Columns>, Range<usize>),
-    Many(Box<BorrowedArrays<'py>>),
+    given: Bound<'py, PacketColumns>,
+    arrays: Option<Box<BorrowedArrays<'py>>>,
 }
 
 impl<'py> FromPyObject<'_, 'py> for PacketArrays<'py> {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        given.cast::<PacketColumns>()?.get().borrowed(given.py())
+        let given = given.cast::<PacketColumns>()?.to_owned();
+        let arrays = given.get().arrays(given.py())?;
+        Ok(Self { given, arrays })
     }
 }
 
 impl PacketArrays<'_> {
     pub(crate) fn columns(&self) -> PyResult<Packets<'_>> {
-        let packets = match &self.arrays {
-            BorrowedPackets::Few(columns, range) => rows(columns, range.clone()),
-            BorrowedPackets::Many(arrays) => arrays.columns()?,
-        };
-        Ok(Packets { staircases: Some(&self.staircases), ..packets })
+        self.given.get().packets(self.arrays.as_deref())
     }
 }
