@@ -10,6 +10,7 @@ import numpy as np
 
 from detector.pair import Pair, Vantage
 from pepscope.captures.packets import Direction, Int64Array
+from pepscope.results.distinct import are_among
 from pepscope.results.evidence.columns import BoolArray
 
 #: Places among the fields by which a packet is known.
@@ -22,12 +23,12 @@ def are_receivers_own(pair: Pair, direction: Direction, rows: Int64Array) -> Boo
     sender, receiver = pair.sender(direction), pair.receiver(direction)
     if sender is None or receiver is None:
         return np.zeros(len(rows), np.bool_)
-    arrived = _fields(sender, rows, 0)
+    arrived, shift_bytes = _fields(sender, rows, 0), pair.receiver_shift(direction)
     back = np.flatnonzero(receiver.packets.direction == direction.reverse)
-    left = _fields(receiver, back, pair.receiver_shift(direction))
     # Most packets have the number of none that is asked about.
-    left = left[np.isin(left[:, _ACKNOWLEDGED], arrived[:, _ACKNOWLEDGED])]
-    emitted = {*map(tuple, left.tolist())}
+    acknowledged = receiver.packets.acknowledgement_offset[back] + shift_bytes
+    back = back[are_among(acknowledged, arrived[:, _ACKNOWLEDGED])]
+    emitted = {*map(tuple, _fields(receiver, back, shift_bytes).tolist())}
     return np.array([each[_IP_ID] != 0 and tuple(each) in emitted for each in arrived.tolist()], np.bool_)
 
 

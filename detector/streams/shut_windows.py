@@ -64,9 +64,11 @@ def are_in_receivers_packets(pair: Pair, direction: Direction, shut: Offers, rec
     """Whether these windows came in the receiver's own packets: at half or more of the places in the stream that its
     capture holds acknowledged, too (a filter may take most of its acknowledgements away)."""
     own = are_receivers_own(pair, direction, shut.rows)
+    if not own.any():
+        return False
     held = _offers(receiver, direction.reverse).acknowledged + pair.receiver_shift(direction)
     places = np.intersect1d(shut.acknowledged, held)
-    return bool(own.any()) and 2 * len(np.unique(shut.acknowledged[own])) >= len(places)
+    return 2 * len(np.unique(shut.acknowledged[own])) >= len(places)
 
 
 def _offers(vantage: Vantage, direction: Direction) -> Offers:

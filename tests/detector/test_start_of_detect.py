@@ -14,6 +14,7 @@ import pytest
 from tests.detector.corpus import CORPUS
 
 ENDS = [str(CORPUS / f"reg_bidir.{end}.pcap.gz") for end in ("srv", "mob")]
+SPLIT_ENDS = [str(CORPUS / f"spl_ha_dl_large_umts.{end}.pcap.gz") for end in ("srv", "mob")]
 
 #: Names of modules, then what the environment says of linear algebra; behind the results.
 PROGRAM = """
@@ -57,6 +58,11 @@ def test_one_process_imports_nothing_that_others_or_plug_ins_need() -> None:
     assert "detector.verdict.judging" in modules
     assert not modules & {"multiprocessing", "importlib.metadata", "numpy.ma", "pepscope.processes.forked_parts"}
     assert threads == "1"
+
+
+def test_a_split_whose_buffer_fills_needs_no_masked_arrays() -> None:
+    modules, _ = modules_and_threads("--jobs", "1", "--json", captures=SPLIT_ENDS)
+    assert "numpy.ma" not in modules
 
 
 def test_reading_can_begin_before_what_judges_is_imported() -> None:
