@@ -24,7 +24,7 @@ pub struct Settings {
 
 impl Settings {
     /// Whether anything is kept of packets.
-    fn keeps_packets(&self) -> bool {
+    pub(crate) fn keeps_packets(&self) -> bool {
         self.columns || self.payload.is_kept()
     }
 }
@@ -87,8 +87,11 @@ impl Analysis {
 
     /// Take in the next segment if it only continues a connection that was seen before; otherwise false, and nothing is
     /// changed. Where it is taken, that is what `push` would have done with it.
+    ///
+    /// `KEEPS` is `Settings::keeps_packets`: a loop over segments is compiled for each, since neither is fast in a loop
+    /// that has room for both.
     #[inline(always)]
-    pub fn push_plain(&mut self, segment: &PlainSegment<'_>) -> bool {
+    pub fn push_plain<const KEEPS: bool>(&mut self, segment: &PlainSegment<'_>) -> bool {
         let key = Key::of_plain(segment);
         let hint = usize::from(key.hint());
         let recent = self.recent[hint];
@@ -103,15 +106,14 @@ impl Analysis {
         self.recent[hint] = index;
         let connection = &mut self.connections[index as usize];
         let Some(reading) = connection.continue_with(side, segment) else { return false };
-        if self.settings.keeps_packets() {
-            // Copied here, so that they need no place in memory where nothing is kept.
-            let (segment, reading) = (*segment, reading);
-            self.keep_plain(index, side, &segment, &reading);
+        debug_assert_eq!(KEEPS, self.settings.keeps_packets());
+        if KEEPS {
+            self.keep_plain(index, side, segment, &reading);
         }
         true
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn keep_plain(&mut self, index: u32, side: usize, segment: &PlainSegment<'_>, reading: &Reading) {
         self.offer_payload(index, side, (segment.flags, segment.payload, segment.payload_length), reading);
         if self.settings.columns {

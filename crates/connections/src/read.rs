@@ -123,7 +123,12 @@ fn pass<S: Source>(
     sink: &mut Sink,
 ) -> Result<Option<Plan>, ReadError<S::Stop>> {
     loop {
-        let is_end = reader.visit_many(SEGMENTS_BETWEEN_LOOKS, sink)? < SEGMENTS_BETWEEN_LOOKS;
+        let visited = if sink.settings.keeps_packets() {
+            reader.visit_many(SEGMENTS_BETWEEN_LOOKS, &mut Taking::<true>(sink))?
+        } else {
+            reader.visit_many(SEGMENTS_BETWEEN_LOOKS, &mut Taking::<false>(sink))?
+        };
+        let is_end = visited < SEGMENTS_BETWEEN_LOOKS;
         if !is_end {
             report_progress(source, reader)?;
         }
@@ -220,19 +225,22 @@ struct Sink {
     aside: Option<Aside>,
 }
 
-impl SegmentVisitor for Sink {
+/// A sink that takes segments, and whether it keeps packets of them.
+struct Taking<'a, const KEEPS: bool>(&'a mut Sink);
+
+impl<const KEEPS: bool> SegmentVisitor for Taking<'_, KEEPS> {
     type Stop = SpillError;
 
     #[inline(always)]
     fn visit_plain(&mut self, segment: &PlainSegment<'_>) -> Result<bool, SpillError> {
-        match (&mut self.analysis, &self.aside) {
-            (Some(analysis), None) => Ok(analysis.push_plain(segment)),
+        match (&mut self.0.analysis, &self.0.aside) {
+            (Some(analysis), None) => Ok(analysis.push_plain::<KEEPS>(segment)),
             _ => Ok(false),
         }
     }
 
     fn visit(&mut self, segment: &Segment<'_>) -> Result<(), SpillError> {
-        self.push(segment)
+        self.0.push(segment)
     }
 }
 

@@ -155,7 +155,7 @@ fn by_both(settings: Settings, segments: &[Segment<'_>]) -> (Connections, Connec
     let mut taken = 0;
     for segment in segments {
         long.push(segment);
-        if plain(segment).is_some_and(|plain| short.push_plain(&plain)) {
+        if plain(segment).is_some_and(|plain| short.push_plain::<true>(&plain)) {
             taken += 1;
         } else {
             short.push(segment);

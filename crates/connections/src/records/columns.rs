@@ -114,7 +114,7 @@ impl PacketStore {
     }
 
     /// The same for a segment that needs no more than these fields; its connection has packets.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push_plain(&mut self, connection: u32, side: usize, segment: &PlainSegment<'_>, reading: &Reading) {
         let track = &mut self.tracks[connection as usize];
         self.record_bytes += track.writer.push(&row_of!(side, segment, segment.timestamps, reading));

@@ -111,6 +111,7 @@ impl Context {
 /// A record in the making, in its place.
 struct Record<'a> {
     words: &'a mut [u32; RECORD_WORDS],
+    head: u32,
     count: usize,
 }
 
@@ -119,7 +120,7 @@ impl Record<'_> {
     #[inline]
     fn put(&mut self, bit: u32, word: u32) {
         self.words[self.count & WORD_PLACES] = word;
-        self.count = self.count.wrapping_add(usize::from(self.words[0] & bit != 0));
+        self.count = self.count.wrapping_add(usize::from(self.head & bit != 0));
     }
 }
 
@@ -149,7 +150,7 @@ pub(crate) struct RecordWriter {
 
 impl RecordWriter {
     /// Write the record of the next packet; gives the bytes it took.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, row: &Row) -> usize {
         use present::*;
         if self.words.len() < self.end + RECORD_WORDS {
@@ -175,7 +176,7 @@ impl RecordWriter {
             | bit_if(flags_and_marks != expected.flags_and_marks, FLAGS_AND_MARKS)
             | bit_if(u32::from(row.ttl) != expected.ttl, TTL);
         let Some(words) = self.words.get_mut(self.end..).and_then(<[u32]>::first_chunk_mut) else { unreachable!() };
-        let mut record = Record { words, count: 1 };
+        let mut record = Record { words, head, count: 1 };
         record.words[0] = head;
         record.put(TIME, time as u32);
         record.put(SEQUENCE, sequence as u32);
