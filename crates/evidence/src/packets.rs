@@ -55,6 +55,17 @@ pub struct Packets<'a> {
     pub staircases: Option<&'a Staircases>,
 }
 
+/// Places of the numbers that have any of these bits, as few do: whether a stretch has one is found for several numbers
+/// at once.
+pub(crate) fn bearing(column: &[u16], bits: u16) -> impl Iterator<Item = usize> + '_ {
+    const STRETCH: usize = 1024;
+    let stretches = (0..).step_by(STRETCH).zip(column.chunks(STRETCH));
+    let with_any = stretches.filter(move |(_, own)| own.iter().fold(0, |any, &own| any | own) & bits != 0);
+    with_any.flat_map(move |(begin, own)| {
+        (begin..).zip(own).filter(move |(_, &own)| own & bits != 0).map(|(place, _)| place)
+    })
+}
+
 impl Packets<'_> {
     pub fn len(&self) -> usize {
         self.time_ns.len()
@@ -82,5 +93,27 @@ impl Packets<'_> {
             self.round_trip_time_ns.len(),
         ];
         lengths.iter().all(|&length| length == self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn places_with_bits_are_those_of_one_number_after_another(
+            length in 0_usize..3000,
+            borne in proptest::collection::vec((0_usize..3000, any::<u16>()), 0..9),
+            bits in any::<u16>(),
+        ) {
+            let mut column = vec![0; length];
+            for (place, number) in borne {
+                column.get_mut(place).into_iter().for_each(|own| *own = number);
+            }
+            let wanted: Vec<usize> = (0..length).filter(|&place| column[place] & bits != 0).collect();
+            prop_assert_eq!(bearing(&column, bits).collect::<Vec<_>>(), wanted);
+        }
     }
 }

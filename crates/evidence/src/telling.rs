@@ -8,7 +8,7 @@ pub mod soonest_acknowledgements;
 use crate::ascending::Ascending;
 use crate::flows::byte_times::NEVER;
 use crate::flows::staircase::ByteRanges;
-use crate::packets::{mark, Packets};
+use crate::packets::{bearing, mark, Packets};
 use std::cmp::Ordering;
 
 /// Places of high scores above `least`, the highest first: of the scores above it in `most` stretches, as even as can be,
@@ -47,8 +47,8 @@ pub(crate) fn advancing_acknowledgements<'a>(
 #[derive(Debug)]
 pub(crate) struct LastArrivals<'a> {
     arrivals: &'a ByteRanges,
-    /// By arrival the latest one up to it.
-    latest: Vec<usize>,
+    /// By arrival the latest one up to it; None where that is itself.
+    latest: Option<Vec<usize>>,
     starts: Ascending<'a, i64>,
 }
 
@@ -59,14 +59,15 @@ impl<'a> LastArrivals<'a> {
             last = if time_ns >= arrivals.time_ns[last] { place } else { last };
             last
         });
-        LastArrivals { arrivals, latest: latest.collect(), starts: Ascending::new(&arrivals.start) }
+        let latest = (!arrivals.time_ns.is_sorted()).then(|| latest.collect());
+        LastArrivals { arrivals, latest, starts: Ascending::new(&arrivals.start) }
     }
 
     /// Its place; `None` where that is not known.
     #[inline]
     pub(crate) fn below(&mut self, value: i64) -> Option<usize> {
         let place = self.starts.below(value).checked_sub(1)?;
-        let latest = self.latest[place];
+        let latest = self.latest.as_ref().map_or(place, |latest| latest[place]);
         (value <= self.arrivals.end[place] && self.arrivals.time_ns[latest] != NEVER).then_some(latest)
     }
 }
@@ -108,7 +109,7 @@ impl Packets<'_> {
 
     /// The first packet of a direction that bears any of these flags.
     pub fn first_flagged(&self, direction: u8, flags: u16) -> Option<usize> {
-        (0..self.len()).find(|&row| self.direction[row] == direction && self.flags[row] & flags != 0)
+        bearing(self.flags, flags).find(|&row| self.direction[row] == direction)
     }
 
     /// The first packet that carries a byte of the stream of `direction`.

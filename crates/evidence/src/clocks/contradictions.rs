@@ -2,10 +2,7 @@
 
 use crate::clocks::early_acks::EarlyCount;
 use crate::flows::byte_times::NEVER;
-use crate::packets::{flag, Packets, DOWN};
-
-/// Whether any packet of a stretch of so many bears a flag is found for several of them at once.
-const STRETCH: usize = 1024;
+use crate::packets::{bearing, flag, Packets, DOWN};
 
 impl Packets<'_> {
     /// Packets with acknowledgements of either direction, up first, and how many of them come more than `least_ns` before
@@ -39,14 +36,9 @@ impl Packets<'_> {
     /// The least time of a SYN up and down.
     fn first_syn_ns(&self) -> [i64; 2] {
         let mut first_ns = [NEVER; 2];
-        let stretches = self.flags.chunks(STRETCH).enumerate();
-        // Without an early end, so that it is computed for several packets at once.
-        for (number, _) in stretches.filter(|(_, flags)| flags.iter().fold(0, |any, &own| any | own) & flag::SYN != 0) {
-            let rows = number * STRETCH..self.len().min((number + 1) * STRETCH);
-            for row in rows.filter(|&row| self.flags[row] & flag::SYN != 0) {
-                let first_ns = &mut first_ns[usize::from(self.direction[row] == DOWN)];
-                *first_ns = self.time_ns[row].min(*first_ns);
-            }
+        for row in bearing(self.flags, flag::SYN) {
+            let first_ns = &mut first_ns[usize::from(self.direction[row] == DOWN)];
+            *first_ns = self.time_ns[row].min(*first_ns);
         }
         first_ns
     }

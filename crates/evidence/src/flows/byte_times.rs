@@ -2,7 +2,7 @@
 
 use crate::ascending::Ascending;
 use crate::flows::staircase::{AcknowledgementSteps, ByteRanges, DataRanges};
-use crate::packets::{flag, Packets, DOWN, UP};
+use crate::packets::{bearing, flag, Packets, DOWN, UP};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -155,9 +155,14 @@ impl DataRanges {
 impl Packets<'_> {
     /// Whether the capture holds a reset, or the FINs of both ends.
     pub(crate) fn is_closed(&self) -> bool {
-        let closes =
-            |way| self.flags.iter().zip(self.direction).any(|(&flags, &of)| of == way && flags & flag::FIN != 0);
-        self.flags.iter().any(|&flags| flags & flag::RST != 0) || (closes(UP) && closes(DOWN))
+        let mut closed = [false; 2];
+        for place in bearing(self.flags, flag::FIN | flag::RST) {
+            if self.flags[place] & flag::RST != 0 {
+                return true;
+            }
+            closed[usize::from(self.direction[place] == DOWN)] = true;
+        }
+        closed == [true; 2]
     }
 
     /// Whether the capture holds packets of both hosts.

@@ -1,6 +1,6 @@
 //! How a stream ends in a capture: FINs, and resets in the middle of a transfer.
 
-use crate::packets::{flag, mark, Packets, NO_ACKNOWLEDGEMENT};
+use crate::packets::{bearing, flag, mark, Packets, NO_ACKNOWLEDGEMENT};
 
 const ENDING: u16 = flag::FIN | flag::RST;
 const PROBE_OR_COPY: u16 = mark::ZERO_WINDOW_PROBE | mark::DUPLICATE;
@@ -86,9 +86,8 @@ impl Packets<'_> {
     /// FINs that were sent up (0) and down (1).
     pub fn fins(&self) -> [Fins; 2] {
         let mut found = [Fins::default(); 2];
-        for (place, (&way, &flags)) in self.direction.iter().zip(self.flags).enumerate() {
-            let is_sent = flags & flag::FIN != 0 && self.marks[place] & mark::DUPLICATE == 0;
-            let Some(fins) = found.get_mut(usize::from(way)).filter(|_| is_sent) else {
+        for place in bearing(self.flags, flag::FIN).filter(|&place| self.marks[place] & mark::DUPLICATE == 0) {
+            let Some(fins) = found.get_mut(usize::from(self.direction[place])) else {
                 continue;
             };
             if fins.count == 0 && self.marks[place] & mark::RETRANSMISSION == 0 {

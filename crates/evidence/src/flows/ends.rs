@@ -1,6 +1,6 @@
 //! Where a flow begins and ends in a capture: the copies of its SYN (or SYN-ACK), and its FIN.
 
-use crate::packets::{flag, mark, Packets};
+use crate::packets::{bearing, flag, mark, Packets};
 
 /// What the copies of a flow's SYN hold, and where its FIN stands; numbers in order of capture, runs of equal ones once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,10 +25,9 @@ impl Packets<'_> {
     pub fn flow_ends(&self, direction: u8) -> FlowEnds {
         const ECN: u16 = flag::ECE | flag::CWR | flag::AE;
         let mut found = FlowEnds::default();
-        for (place, &flags) in self.flags.iter().enumerate() {
-            if flags & (flag::SYN | flag::FIN) == 0 || self.direction[place] != direction {
-                continue;
-            }
+        let ends = bearing(self.flags, flag::SYN | flag::FIN);
+        for place in ends.filter(|&place| self.direction[place] == direction) {
+            let flags = self.flags[place];
             if flags & flag::FIN != 0 {
                 found.fin_offset = found.fin_offset.max(Some(self.end_offset(place)));
             }

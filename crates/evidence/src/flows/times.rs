@@ -2,7 +2,7 @@
 
 use crate::flows::byte_times::{missed_packets, AckTimes, Coverage, NEVER};
 use crate::flows::staircase::ByteRanges;
-use crate::packets::{mark, Packets, UP};
+use crate::packets::{bearing, mark, Packets, UP};
 
 /// One flow of a connection in the captures at its sender and at its receiver.
 #[derive(Clone, Copy, Debug)]
@@ -156,11 +156,13 @@ impl FlowCaptures<'_> {
 impl Packets<'_> {
     /// Data that the capture shows to have been sent again; what was only reordered, or captured again, was not.
     fn copies(&self, direction: u8) -> Coverage {
-        let rows = self.direction.iter().zip(self.payload_bytes).zip(self.marks).zip(self.sequence_offset);
-        Coverage::of(rows.filter_map(|(((&way, &payload_bytes), &marks), &start)| {
-            let copied = marks & (mark::RETRANSMISSION | mark::DUPLICATE | mark::REORDERED) == mark::RETRANSMISSION;
-            (way == direction && payload_bytes > 0 && copied)
-                .then(|| (start, start.saturating_add(i64::from(payload_bytes))))
+        let copied = bearing(self.marks, mark::RETRANSMISSION).filter(|&row| {
+            let is_data = self.direction[row] == direction && self.payload_bytes[row] > 0;
+            is_data && self.marks[row] & (mark::DUPLICATE | mark::REORDERED) == 0
+        });
+        Coverage::of(copied.map(|row| {
+            let start = self.sequence_offset[row];
+            (start, start.saturating_add(i64::from(self.payload_bytes[row])))
         }))
     }
 }

@@ -34,7 +34,9 @@ pub fn least_changed(
         places.iter().enumerate().filter_map(|(number, place)| Some((offset_of(place)?, number))).collect();
     asked.sort_unstable();
     let offsets: Vec<i64> = asked.iter().map(|&(offset, _)| offset).collect();
-    let mut offsets = Ascending::new(&offsets);
+    // Between these offsets none is asked about; most segments lie there.
+    let (mut before, mut next) = (i64::MAX, i64::MIN);
+    let mut ascending = Ascending::new(&offsets);
     let mut beside: Vec<Option<LeastChanged>> = vec![None; places.len()];
     let extents = emitted.direction.iter().zip(emitted.payload_bytes).zip(emitted.sequence_offset).enumerate();
     for (left, ((&way, &payload_bytes), &start)) in extents {
@@ -42,7 +44,13 @@ pub fn least_changed(
             continue;
         }
         let end = start.saturating_add(i64::from(payload_bytes));
-        for &(offset, number) in asked[offsets.below(start)..].iter().take_while(|&&(offset, _)| offset < end) {
+        if before < start && end <= next {
+            continue;
+        }
+        let first = ascending.below(start);
+        before = first.checked_sub(1).map_or(i64::MIN, |place| offsets[place]);
+        next = offsets.get(first).copied().unwrap_or(i64::MAX);
+        for &(offset, number) in asked[first..].iter().take_while(|&&(offset, _)| offset < end) {
             let came = Arrived { place: places[number], offset };
             let changes = changes(emitted, left, arrived, came);
             if beside[number].is_none_or(|best| changes < best.changes) {
