@@ -3,7 +3,6 @@ possible while captures are read."""
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -26,13 +25,14 @@ from pepscope.captures.files.digest import FileDigest
 from pepscope.captures.opening.capture_files import CaptureFile, capture_name
 from pepscope.errors import UsageError
 from pepscope.processes.garbage import garbage_kept
+from pepscope.processes.logged import log_info
 
 if TYPE_CHECKING:
     from detector.one_capture.networks import NetworkTable
     from pepscope.results.attention import EndPoints
     from pepscope.results.verdicts import DetectionResult
 
-_LOG = logging.getLogger("pepscope.detect")
+_LOG = "pepscope.detect"
 
 
 def detect(
@@ -234,8 +234,8 @@ def _opened(
 
 def _log_captures(captures: Sequence[Capture]) -> None:
     for capture in captures:
-        _LOG.info(
-            "read %s: TCP packets: %d, connections: %d",
+        log_info(
+            _LOG, "read %s: TCP packets: %d, connections: %d",
             capture.path, capture.tcp_packet_count, len(capture.connections),
         )  # fmt: skip
 

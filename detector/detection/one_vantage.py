@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 
 from detector.detection.temporary_files import temporary_bytes
@@ -15,9 +14,10 @@ from detector.presentation.provenance import capture_summary
 from pepscope.captures.capture import Capture, KeptPayload
 from pepscope.captures.files.digest import FileDigest
 from pepscope.captures.provenance import Tool
+from pepscope.processes.logged import log_info
 from pepscope.results.verdicts import DetectionResult, GroupSide
 
-_LOG = logging.getLogger("pepscope.detect")
+_LOG = "pepscope.detect"
 
 
 def judge_one_vantage(
@@ -40,7 +40,7 @@ def judge_one_vantage(
         further_evidence=further_evidence(captures, options, methods),
         series=asked.series,
     )
-    _LOG.info("judged; connections: %d, groups: %d", len(pairs), len(groups))
+    log_info(_LOG, "judged; connections: %d, groups: %d", len(pairs), len(groups))
     if asked.series:
         from detector.detection.drawn import add_series
 

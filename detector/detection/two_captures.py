@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -26,6 +25,7 @@ from pepscope.captures.capture import Capture
 from pepscope.captures.files.digest import FileDigest
 from pepscope.captures.provenance import Tool
 from pepscope.errors import CaptureError
+from pepscope.processes.logged import log_info
 from pepscope.processes.parts import by_parts
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import DetectionResult, Verdict
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 #: Pairs whose packets are compared to find out whether two files are copies of one capture.
 _COPIES_LOOKED_AT = 3
 
-_LOG = logging.getLogger("pepscope.detect")
+_LOG = "pepscope.detect"
 
 
 def judge_two_captures(
@@ -54,13 +54,13 @@ def judge_two_captures(
     Raises CaptureError where both are one capture in two files.
     """
     paired = pair_captures(captures[0], captures[1], options)
-    _LOG.info("paired; connections to judge: %d", len(paired))
+    log_info(_LOG, "paired; connections to judge: %d", len(paired))
     if paired.has_both:
         _refuse_copies(captures, paired)
     order = loading_order(captures, paired.matches, jobs, work_bytes)
     naming = _naming(captures, asked, len(paired))
     pairs, members, read_elsewhere = _judge_all(captures, paired, options, order, naming, progress)
-    _LOG.info("judged; connections: %d", len(paired))
+    log_info(_LOG, "judged; connections: %d", len(paired))
     groups = judge_groups(pairs, members, two_captures=paired.has_both, least_probability=options.least_probability)
     results = with_group_verdicts(pairs, groups)
     if asked.series:

@@ -82,3 +82,14 @@ def test_one_capture_needs_neither_masked_arrays_nor_datagrams(tmp_path: Path) -
     modules, _ = modules_and_threads("--json", str(tmp_path / "verdicts.json"), captures=ENDS[:1])
     assert {"numpy", "detector.one_capture.detection", "pepscope.results.encoding.pairs"} <= modules
     assert not modules & {"numpy.ma", "pepscope.captures.datagrams"}
+
+
+def test_the_table_of_one_capture_needs_neither_logging_nor_json_nor_click() -> None:
+    program = (
+        "import sys; from pepscope.command_line.direct import run_directly\n"
+        "assert run_directly(['detect', *sys.argv[1:]]) == 0; print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, ENDS[0]], stdout=subprocess.PIPE, check=True, text=True)
+    modules = {*done.stdout.splitlines()[-1].split()}
+    assert "detector.one_capture.detection" in modules
+    assert not modules & {"logging", "json", "click"}

@@ -12,12 +12,12 @@ fast fibre have one, too, how many depends on the service, and no table can hold
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pkgutil import get_data
 from typing import Any
 
 import numpy as np
+from msgspec import json
 
 from detector.one_capture.likelihoods.other_ports import ALL_SPLIT
 from detector.one_capture.likelihoods.timing_tables import Floats
@@ -83,6 +83,6 @@ def link_nats(spread_s: Floats, train_bytes: Floats, variation_s: Floats) -> Flo
 
 @cache
 def _ratios() -> Floats:
-    learned: dict[str, Any] = json.loads(get_data(__package__, "near_links.json") or b"{}")
+    learned: dict[str, Any] = json.decode(get_data(__package__, "near_links.json") or b"{}")
     nats: Floats = np.clip(np.log(learned["split"]) - np.log(learned["end"]), _MOST_AGAINST, _MOST_FOR)
     return nats

@@ -13,7 +13,6 @@ The tables are made by `python -m benchmarks.one_ended_learning`; docs/methods/e
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from pkgutil import get_data
@@ -21,7 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
+from msgspec import Struct, json
 
 from pepscope.results.verdicts import GroupSide
 
@@ -311,7 +310,7 @@ def excess_bin(excess_s: Floats) -> npt.NDArray[np.intp]:
 @cache
 def timing_tables(side: GroupSide) -> TimingTables:
     """The tables for captures at this side (client or server), as they are installed with the program."""
-    return TimingTables(json.loads(get_data(__package__, "timing_tables.json") or b"{}"), side)
+    return TimingTables(json.decode(get_data(__package__, "timing_tables.json") or b"{}"), side)
 
 
 def _shift_nats(learned: Mapping[str, Any]) -> Floats:

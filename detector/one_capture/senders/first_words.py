@@ -13,7 +13,6 @@ may be confused. Where the server speaks first there are no such words.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from pkgutil import get_data
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import json
 
 from detector.one_capture.members import Floats, Ints
 from pepscope.captures.direction import Direction
@@ -94,7 +94,7 @@ def group_words_nats(words_s: Floats, group: Ints, variation_s: Floats) -> Float
 
 @cache
 def _ratios() -> Floats:
-    learned: dict[str, Any] = json.loads(get_data(__package__, "first_words.json") or b"{}")
+    learned: dict[str, Any] = json.decode(get_data(__package__, "first_words.json") or b"{}")
     ratio = np.asarray(learned["split"]) / np.asarray(learned["end"])
     nats: Floats = np.minimum(np.log(_AS_CLIENTS + (1 - _AS_CLIENTS) * ratio), _MOST_FOR)
     return nats

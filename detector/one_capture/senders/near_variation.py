@@ -8,12 +8,12 @@ an access link.
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pkgutil import get_data
 from typing import Any
 
 import numpy as np
+from msgspec import json
 
 from detector.one_capture.members import Floats, Ints
 
@@ -39,6 +39,6 @@ def near_variation_nats(variation_s: Floats) -> Floats:
 
 @cache
 def _ratios() -> Floats:
-    learned: dict[str, Any] = json.loads(get_data(__package__, "near_variation.json") or b"{}")
+    learned: dict[str, Any] = json.decode(get_data(__package__, "near_variation.json") or b"{}")
     nats: Floats = np.clip(np.log(learned["split"]) - np.log(learned["end"]), _MOST_AGAINST, _MOST_FOR)
     return nats

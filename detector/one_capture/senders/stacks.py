@@ -18,7 +18,6 @@ hop limit changes), and hosts of one make at equal distances.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pkgutil import get_data
@@ -26,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
+from msgspec import Struct, json
 
 from detector.one_capture.members import Floats, Ints, codes, most_frequent, numbered
 from pepscope.captures.direction import Direction
@@ -145,7 +144,7 @@ class KnownStack(Struct, frozen=True):
 @cache
 def known_stacks() -> tuple[KnownStack, ...]:
     """The table of stacks that is installed with the program."""
-    content = json.loads(get_data(__package__, "stacks.json") or b"{}")
+    content = json.decode(get_data(__package__, "stacks.json") or b"{}")
     return tuple(
         KnownStack(frozenset(each["systems"]), each["initial_hop_limit"], tuple(each["option_kinds"]))
         for each in content["stacks"]
