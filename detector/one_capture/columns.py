@@ -75,7 +75,7 @@ def vantage_columns(captures: Sequence[Capture]) -> VantageColumns:
     exchanges, senders = zip(*(capture.exchanges_and_senders() for capture in captures), strict=True)
     return VantageColumns(
         captures,
-        {name: np.concatenate([columns[name] for columns in every]) for name in every[0]},
+        every[0] if len(every) == 1 else _concatenated(every),
         np.repeat(np.arange(len(captures)), counts),
         _joined_exchanges([timed(*each) for each in zip(captures, every, exchanges, strict=True)], starts),
         _joined(References, [capture.references() for capture in captures]),
@@ -90,7 +90,7 @@ def joined_vantages(every: Sequence[VantageColumns]) -> VantageColumns:
     first_captures = np.cumsum([0, *(len(each.captures) for each in every[:-1])])
     return VantageColumns(
         tuple(capture for each in every for capture in each.captures),
-        {name: np.concatenate([each.columns[name] for each in every]) for name in every[0].columns},
+        _concatenated([each.columns for each in every]),
         np.concatenate([each.capture + first for each, first in zip(every, first_captures, strict=True)]),
         _joined_exchanges([each.exchanges for each in every], starts),
         _joined(References, [each.references for each in every]),
@@ -122,8 +122,11 @@ def selected(vantage: VantageColumns, rows: npt.NDArray[np.int64], references: n
 
 
 def _columns(capture: Capture) -> dict[str, npt.NDArray[Any]]:
-    batches = [*capture.connection_batches(_NAMES)]
-    return {name: np.concatenate([batch[name] for batch in batches]) for name in _NAMES}
+    return _concatenated([*capture.connection_batches(_NAMES)])
+
+
+def _concatenated(every: Sequence[Mapping[str, npt.NDArray[Any]]]) -> dict[str, npt.NDArray[Any]]:
+    return {name: np.concatenate([columns[name] for columns in every]) for name in every[0]}
 
 
 def _joined_exchanges(every: Sequence[Exchanges], starts: npt.NDArray[np.int64]) -> Exchanges:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from detector.one_capture import pools
 from detector.one_capture.classes import DECISIVE, OWN_SITE_S, SPLITS, Classes, Explanation, classes, of_network
 from detector.one_capture.hypotheses.other_connections import with_other_connections
-from detector.one_capture.hypotheses.posteriors import Posterior
+from detector.one_capture.hypotheses.posteriors import BY_MEMBER, Posterior
 from detector.one_capture.likelihoods.exchange_nats import speaks_web
 from detector.one_capture.likelihoods.priors import PRIORS
 from detector.one_capture.likelihoods.timing_tables import Floats
@@ -46,7 +46,7 @@ class JudgedPools(Struct, frozen=True, dict=True):
     side: GroupSide
     pools: Pools
     classes: Classes
-    posterior: Posterior
+    late: Floats  # how probable it is that a pool is late end to end
     comes_one_way: npt.NDArray[np.bool_]  # see `networks.come_one_way`
     others: Ints | None = None  # of connections: how many others of its group one needs for what explains it
     own_ends: npt.NDArray[np.bool_] | None = None  # of groups: near ends show that no leg is hidden, and no answers do
@@ -74,7 +74,7 @@ class JudgedPools(Struct, frozen=True, dict=True):
     def figure_columns(self, rows: slice, hosts: int = 1) -> dict[str, npt.NDArray[Any]]:
         """Some pools in figures, of so many hosts each: the fields of `PoolFigures` behind the side as columns."""
         of = self.pools
-        late = self.posterior.late[rows] + self.posterior.fleet[rows]
+        late = self.late[rows]
         measured = {
             name: getattr(of, name)[rows]
             for name in (
@@ -122,7 +122,7 @@ def judged_groups(posteriors: SidePosteriors, members: Pools, least_probability:
     )  # fmt: skip
     own_ends = in_time & ~answered_in_time
     return JudgedPools(
-        posteriors.side, found, split, posteriors.groups, posteriors.comes_one_way, own_ends=own_ends
+        posteriors.side, found, split, _late(posteriors.groups), posteriors.comes_one_way, own_ends=own_ends
     )  # fmt: skip
 
 
@@ -139,13 +139,17 @@ def judged_connections(
             posterior, found.exchanges, side=posteriors.side, least_probability=least_probability, in_time=in_time,
             handshakes_timed=~np.isnan(found.handshake_s), one_host=True, one_server=one_server,
         )  # fmt: skip
-        return JudgedPools(posteriors.side, found, split, posterior, one_way, others)
+        return JudgedPools(posteriors.side, found, split, _late(posterior), one_way, others)
 
     others = _other_connections(found.exchanges, group)
     alone = explained(_by_connection(posteriors.alone, posteriors))
     together = explained(_given_others(posteriors, others > 0))
     differ = (together.explanations != alone.explanations) & ~(_is_open(together) & _is_open(alone))
     return replace(together, others=np.where(differ, others, 0)), alone
+
+
+def _late(posterior: Posterior) -> Floats:
+    return posterior.late + posterior.fleet
 
 
 def _are_of_one_server(posteriors: SidePosteriors) -> npt.NDArray[np.bool_]:
@@ -178,10 +182,12 @@ def _given_others(posteriors: SidePosteriors, follows: npt.NDArray[np.bool_]) ->
 
 
 def _by_connection(kinds: Posterior, posteriors: SidePosteriors) -> Posterior:
-    """The posterior of each connection by its kind, without its legs."""
-    columns = {name: getattr(kinds, name) for name in Posterior.__struct_fields__}
-    nothing = columns.pop("leg_nats")[:0]
-    return Posterior(leg_nats=nothing, **{name: column[posteriors.connection_kind] for name, column in columns.items()})
+    """The posterior of each connection by its kind, without what is known of its far host alone."""
+    of_kinds = {name: getattr(kinds, name) for name in Posterior.__struct_fields__}
+    return Posterior(**{
+        name: column[:0] if name in BY_MEMBER else column[posteriors.connection_kind]
+        for name, column in of_kinds.items()
+    })  # fmt: skip
 
 
 def _in_time(fast_excess_s: Floats, variation_s: Floats) -> npt.NDArray[np.bool_]:

@@ -63,7 +63,7 @@ _SPLITS = ("split", "connects first", "cache", "unsteady", "split and devices")
 _NOT_EACH_BY_ITSELF = (*_SPLITS, "holding", "handshakes answered", "one front")
 
 #: Fields of a posterior that have a row for each member.
-_BY_MEMBER = ("leg_nats", "member_site", "member_wired_site")
+BY_MEMBER = ("leg_nats", "member_site", "member_wired_site")
 
 
 class Posterior(Struct, frozen=True):
@@ -92,7 +92,7 @@ class Posterior(Struct, frozen=True):
         columns = {}
         for name in Posterior.__struct_fields__:
             columns[name] = getattr(self, name).copy()
-            columns[name][members if name in _BY_MEMBER else groups] = getattr(others, name)
+            columns[name][members if name in BY_MEMBER else groups] = getattr(others, name)
         return Posterior(**columns)
 
 
