@@ -216,12 +216,11 @@ impl Analysis {
         let packets = self.settings.columns.then(|| self.packets.finish(&self.connections));
         let connections = &self.connections;
         let payload = self.settings.payload.is_kept().then(|| {
-            self.pieces.group(connections.len() * 2, |piece| {
-                let connection = &connections[(piece.owner / 2) as usize];
-                let side = (piece.owner % 2) as usize;
-                let offset = piece.offset - connection.sides[side].origin;
-                let direction = side ^ connection.client_side().0;
-                is_kept(offset).then_some((piece.owner - side as u64 + direction as u64, offset))
+            self.pieces.group(connections.len(), |piece| {
+                let connection = &connections[piece.connection as usize];
+                let offset = piece.offset - connection.sides[usize::from(piece.side)].origin;
+                let direction = piece.side ^ connection.client_side().0 as u8;
+                is_kept(offset).then_some((direction, offset))
             })
         });
         Connections { connections: self.connections, options_store: self.options_store, packets, payload }

@@ -9,6 +9,11 @@ macro_rules! by_connection_columns {
         }
 
         impl $columns {
+            /// Makes room for so many more rows.
+            pub fn reserve(&mut self, rows: usize) {
+                $(self.$name.reserve(rows);)*
+            }
+
             /// The same rows by connection; rows of one connection keep their order.
             pub fn by_connection(&mut self) {
                 if self.connection.is_sorted() {

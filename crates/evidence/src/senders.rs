@@ -87,9 +87,8 @@ impl Packets<'_> {
             train_bytes: trains.bytes,
             train_spread_ns: trains.spread_ns,
         };
-        let mut hop_limits = [0_u32; 256];
         let (mut least, mut most) = (u8::MAX, u8::MIN);
-        let mut steps = IdSteps::default();
+        let mut steps = IdSteps::of(self.len());
         for place in 0..self.len() {
             let flags = self.flags[place];
             if self.direction[place] != direction || flags & flag::RST != 0 {
@@ -112,7 +111,6 @@ impl Packets<'_> {
             found.later_packets += 1;
             let limit = self.ttl[place];
             (least, most) = (least.min(limit), most.max(limit));
-            hop_limits[usize::from(limit)] += 1;
             found.zero_ip_ids += u32::from(self.ip_id[place] == 0);
             steps.push(self.ip_id[place]);
             if let Some(tsval) = stamp {
@@ -123,19 +121,27 @@ impl Packets<'_> {
                 (found.last_tick_ns, found.last_tsval) = (self.time_ns[place], tsval);
             }
         }
-        // The lowest of equally frequent ones.
-        let frequent = (least..=most).rev().max_by_key(|&limit| hop_limits[usize::from(limit)]);
         if found.later_packets > 0 {
-            [found.least_hop_limit, found.most_hop_limit] = [least, most].map(i16::from);
-            found.hop_limit = frequent.map_or(-1, i16::from);
+            let frequent = if least == most { least } else { self.most_frequent_hop_limit(direction) };
+            [found.least_hop_limit, found.most_hop_limit, found.hop_limit] = [least, most, frequent].map(i16::from);
         }
         found.ip_id_step = steps.median();
         found
     }
+
+    /// Of packets without SYN and RST; the lowest of equally frequent ones.
+    fn most_frequent_hop_limit(&self, direction: u8) -> u8 {
+        let mut counts = [0_u32; 256];
+        for place in 0..self.len() {
+            if self.direction[place] == direction && self.flags[place] & (flag::SYN | flag::RST) == 0 {
+                counts[usize::from(self.ttl[place])] += 1;
+            }
+        }
+        (0..=u8::MAX).rev().max_by_key(|&limit| counts[usize::from(limit)]).unwrap_or_default()
+    }
 }
 
 /// Steps from one IP ID to the next, modulo 2^16; of a long flow the first ones.
-#[derive(Default)]
 struct IdSteps {
     latest: Option<u16>,
     steps: Vec<u16>,
@@ -143,6 +149,10 @@ struct IdSteps {
 
 impl IdSteps {
     const MOST: usize = 1024;
+
+    fn of(packets: usize) -> Self {
+        IdSteps { latest: None, steps: Vec::with_capacity(packets.min(Self::MOST)) }
+    }
 
     fn push(&mut self, id: u16) {
         if let Some(latest) = self.latest.filter(|_| self.steps.len() < Self::MOST) {

@@ -27,6 +27,11 @@ pub(crate) fn exchanges_and_senders<'py>(
     let analysed = &capture.analysed;
     let find = || {
         let (mut reader, mut found) = (ExchangeReader::default(), senders::Found::default());
+        // Columns that grow by doubling would leave behind what they had, in memory that is touched for nothing else.
+        let connections = analysed.connection_count();
+        reader.exchanges.reserve(connections);
+        reader.round_trips.reserve(2 * connections);
+        found.reserve(2 * connections);
         visit(analysed, |shown| {
             exchanges::add(&mut reader, shown);
             found.add(shown);

@@ -27,6 +27,11 @@ pub(crate) struct Found {
 }
 
 impl Found {
+    pub(crate) fn reserve(&mut self, senders: usize) {
+        self.senders.reserve(senders);
+        self.option_kinds.reserve(senders);
+    }
+
     pub(crate) fn add(&mut self, shown: &Shown<'_>) {
         for direction in [0, 1] {
             self.senders.push(&shown.packets.sender(shown.number, direction));

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use crate::connection::Connection;
+use crate::records::chains::{Chain, Chains, Part};
 use crate::records::frame_numbers::{frame_numbers, FrameNumberWriter};
 use crate::records::packet_records::{RecordWriter, Row};
 use crate::records::payload_sample::payload_hash;
-use crate::records::pool::{Kept, Pool};
 use crate::records::record_reader::RecordReader;
 use crate::stream::reading::{Reading, NO_ACKNOWLEDGEMENT};
 use pepscope_wire::segment::{flag, Segment};
@@ -58,7 +58,9 @@ struct SentBlock {
 #[derive(Clone, Debug, Default)]
 struct Track {
     writer: RecordWriter,
-    frames: FrameNumberWriter,
+    words: Chain<u32>,
+    frame_writer: FrameNumberWriter,
+    frames: Chain<u8>,
     packets: u32,
     blocks: Vec<SentBlock>,
 }
@@ -67,7 +69,8 @@ struct Track {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PacketStore {
     tracks: Vec<Track>,
-    record_bytes: usize,
+    words: Chains<u32>,
+    frames: Chains<u8>,
     block_count: usize,
 }
 
@@ -95,30 +98,34 @@ macro_rules! row_of {
 
 impl PacketStore {
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.record_bytes + self.block_count * size_of::<SentBlock>() + self.tracks.len() * size_of::<Track>()
+        self.words.memory_bytes()
+            + self.frames.memory_bytes()
+            + self.block_count * size_of::<SentBlock>()
+            + self.tracks.len() * size_of::<Track>()
     }
 
     #[inline]
     pub(crate) fn push(&mut self, connection: u32, side: usize, segment: &Segment<'_>, reading: &Reading) {
-        let connection = connection as usize;
-        if connection >= self.tracks.len() {
-            self.tracks.resize_with(connection + 1, Track::default);
+        if connection as usize >= self.tracks.len() {
+            self.tracks.resize_with(connection as usize + 1, Track::default);
         }
-        let track = &mut self.tracks[connection];
-        self.record_bytes += track.writer.push(&row_of!(side, segment, segment.options.timestamps, reading));
-        self.record_bytes += track.frames.push(segment.frame_index);
         if segment.options.sack_count > 0 && reading.acknowledgement_offset != NO_ACKNOWLEDGEMENT {
-            self.block_count += track.push_blocks(side, segment, reading);
+            self.block_count += self.tracks[connection as usize].push_blocks(side, segment, reading);
         }
-        track.packets += 1;
+        self.add(connection, &row_of!(side, segment, segment.options.timestamps, reading), segment.frame_index);
     }
 
     /// The same for a segment that needs no more than these fields; its connection has packets.
     #[inline(always)]
     pub(crate) fn push_plain(&mut self, connection: u32, side: usize, segment: &PlainSegment<'_>, reading: &Reading) {
+        self.add(connection, &row_of!(side, segment, segment.timestamps, reading), segment.frame_index);
+    }
+
+    #[inline]
+    fn add(&mut self, connection: u32, row: &Row, frame: u64) {
         let track = &mut self.tracks[connection as usize];
-        self.record_bytes += track.writer.push(&row_of!(side, segment, segment.timestamps, reading));
-        self.record_bytes += track.frames.push(segment.frame_index);
+        self.words.push(&mut track.words, |words| track.writer.write(row, words));
+        self.frames.push(&mut track.frames, |bytes| track.frame_writer.write(frame, bytes));
         track.packets += 1;
     }
 
@@ -133,40 +140,38 @@ impl PacketStore {
 
     /// Nothing follows.
     pub(crate) fn finish(self, connections: &[Connection]) -> EncodedPackets {
-        let mut ended = EncodedPackets::default();
-        ended.connections.reserve_exact(self.tracks.len());
-        for (track, connection) in self.tracks.into_iter().zip(connections) {
-            let words = with_scaled_windows(track.writer.finish(), connection);
-            ended.connections.push(EncodedConnection {
-                words: ended.words.keep(words),
-                frames: ended.frames.keep(track.frames.finish()),
-                packets: track.packets as usize,
-                blocks: track.blocks,
-                origins: [connection.sides[0].origin, connection.sides[1].origin],
-                client: connection.client_side().0 as u8,
-            });
-        }
-        ended
+        let PacketStore { tracks, mut words, frames, .. } = self;
+        let encoded = |(track, connection): (Track, &Connection)| EncodedConnection {
+            words: with_scaled_windows(&mut words, track.words, connection),
+            frames: track.frames,
+            packets: track.packets as usize,
+            blocks: track.blocks,
+            origins: [connection.sides[0].origin, connection.sides[1].origin],
+            client: connection.client_side().0 as u8,
+        };
+        let connections = tracks.into_iter().zip(connections).map(encoded).collect();
+        EncodedPackets { words, frames, connections }
     }
 }
 
 /// The records of a connection, with windows scaled that were captured before the SYNs that say by how much: file order
 /// is not always the order of time.
-fn with_scaled_windows(words: Vec<u32>, connection: &Connection) -> Vec<u32> {
+fn with_scaled_windows(words: &mut Chains<u32>, chain: Chain<u32>, connection: &Connection) -> Chain<u32> {
     let mut left = connection.sides.each_ref().map(|side| side.window.unscaled_packets);
     if left == [0, 0] {
-        return words;
+        return chain;
     }
-    let mut writer = RecordWriter::default();
-    for mut row in RecordReader::new(&words) {
+    let copy: Vec<u32> = words.parts(&chain).flat_map(Part::in_use).copied().collect();
+    let (mut writer, mut scaled) = (RecordWriter::default(), Chain::default());
+    for mut row in RecordReader::new(std::iter::once(Part { elements: &copy, used: copy.len() })) {
         let side = usize::from(row.side & 1);
         if left[side] > 0 && row.flags & flag::SYN == 0 {
             left[side] -= 1;
             row.window_bytes <<= connection.sides[side].window.shift();
         }
-        writer.push(&row);
+        words.push(&mut scaled, |record| writer.write(&row, record));
     }
-    writer.finish()
+    scaled
 }
 
 impl Track {
@@ -227,8 +232,8 @@ impl Block {
 /// Packets of one connection, with what turns sides into directions and offsets into stream offsets.
 #[derive(Clone, Debug)]
 struct EncodedConnection {
-    words: Kept<u32>,
-    frames: Kept<u8>,
+    words: Chain<u32>,
+    frames: Chain<u8>,
     packets: usize,
     blocks: Vec<SentBlock>,
     origins: [i64; 2],
@@ -236,38 +241,35 @@ struct EncodedConnection {
 }
 
 impl EncodedConnection {
-    /// Append the packets by way of `block`, which takes as long to make as a small connection to decode.
-    fn decode_into(&self, words: &[u32], block: &mut Block, columns: &mut Columns) {
+    /// Append the packets by way of `block`, whose first `filled` rows have still to be appended; gives how many then are.
+    fn decode_into(&self, words: &Chains<u32>, block: &mut Block, mut filled: usize, columns: &mut Columns) -> usize {
         let origins = self.origins;
-        let mut rows = RecordReader::new(words);
-        loop {
-            let mut count = 0;
-            for (place, row) in rows.by_ref().take(BLOCK_ROWS).enumerate() {
-                let own = usize::from(row.side & 1);
-                block.time_ns[place] = row.time_ns;
-                block.direction[place] = row.side ^ self.client;
-                block.sequence_offset[place] = row.sequence_offset - origins[own];
-                block.acknowledgement_offset[place] = match row.acknowledgement_offset {
-                    NO_ACKNOWLEDGEMENT => NO_ACKNOWLEDGEMENT,
-                    offset => offset - origins[1 - own],
-                };
-                block.payload_bytes[place] = row.payload_bytes;
-                block.window_bytes[place] = row.window_bytes;
-                block.flags[place] = row.flags;
-                block.tsval[place] = row.tsval;
-                block.tsecr[place] = row.tsecr;
-                block.ip_id[place] = row.ip_id;
-                block.ttl[place] = row.ttl;
-                block.payload_hash[place] = row.payload_hash;
-                block.marks[place] = row.marks;
-                block.round_trip_time_ns[place] = row.round_trip_ns;
-                count = place + 1;
+        for row in RecordReader::new(words.parts(&self.words)) {
+            if filled >= BLOCK_ROWS {
+                columns.append(block, filled);
+                filled = 0;
             }
-            if count == 0 {
-                return;
-            }
-            columns.append(block, count);
+            let (place, own) = (filled, usize::from(row.side & 1));
+            block.time_ns[place] = row.time_ns;
+            block.direction[place] = row.side ^ self.client;
+            block.sequence_offset[place] = row.sequence_offset - origins[own];
+            block.acknowledgement_offset[place] = match row.acknowledgement_offset {
+                NO_ACKNOWLEDGEMENT => NO_ACKNOWLEDGEMENT,
+                offset => offset - origins[1 - own],
+            };
+            block.payload_bytes[place] = row.payload_bytes;
+            block.window_bytes[place] = row.window_bytes;
+            block.flags[place] = row.flags;
+            block.tsval[place] = row.tsval;
+            block.tsecr[place] = row.tsecr;
+            block.ip_id[place] = row.ip_id;
+            block.ttl[place] = row.ttl;
+            block.payload_hash[place] = row.payload_hash;
+            block.marks[place] = row.marks;
+            block.round_trip_time_ns[place] = row.round_trip_ns;
+            filled += 1;
         }
+        filled
     }
 
     /// SACK blocks as stream offsets; the connection's first packet is row `first_row`.
@@ -286,8 +288,8 @@ impl EncodedConnection {
 /// Packets of the connections of a capture, or of a part of it.
 #[derive(Clone, Debug, Default)]
 pub struct EncodedPackets {
-    words: Pool<u32>,
-    frames: Pool<u8>,
+    words: Chains<u32>,
+    frames: Chains<u8>,
     connections: Vec<EncodedConnection>,
 }
 
@@ -303,16 +305,15 @@ impl EncodedPackets {
     /// Stored bytes of the packets of one connection; 0 beyond the last.
     pub fn bytes_of(&self, connection: usize) -> u64 {
         self.connections.get(connection).map_or(0, |encoded| {
-            let words = size_of_val(self.words.of(&encoded.words));
-            (words + self.frames.of(&encoded.frames).len() + encoded.blocks.len() * size_of::<SentBlock>()) as u64
+            let words = self.words.count(&encoded.words) * size_of::<u32>();
+            (words + self.frames.count(&encoded.frames) + encoded.blocks.len() * size_of::<SentBlock>()) as u64
         })
     }
 
     /// Bytes that all of it takes in memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let of_one = |encoded: &EncodedConnection| {
-            let apart = encoded.words.bytes_apart() + encoded.frames.bytes_apart();
-            apart + encoded.blocks.capacity() * size_of::<SentBlock>() + size_of::<EncodedConnection>()
+            encoded.blocks.capacity() * size_of::<SentBlock>() + size_of::<EncodedConnection>()
         };
         let of_all: usize = self.connections.iter().map(of_one).sum();
         (of_all + self.words.memory_bytes() + self.frames.memory_bytes()) as u64
@@ -323,20 +324,20 @@ impl EncodedPackets {
         let wanted = self.connections.get(range.start.min(self.len())..range.end.min(self.len())).unwrap_or(&[]);
         let mut columns = Columns::with_capacity(wanted.iter().map(|encoded| encoded.packets).sum());
         columns.starts.push(0);
-        let mut block = Block::EMPTY;
+        let (mut block, mut filled) = (Block::EMPTY, 0);
         for encoded in wanted {
-            let first_row = columns.time_ns.len();
-            encoded.decode_into(self.words.of(&encoded.words), &mut block, &mut columns);
-            columns.sack_blocks.extend(encoded.sack_blocks(first_row));
-            columns.starts.push(columns.time_ns.len());
+            columns.sack_blocks.extend(encoded.sack_blocks(columns.time_ns.len() + filled));
+            filled = encoded.decode_into(&self.words, &mut block, filled, &mut columns);
+            columns.starts.push(columns.time_ns.len() + filled);
         }
+        columns.append(&block, filled);
         columns
     }
 
     /// Frames of one connection's packets in the capture, from 0 and packet by packet; none beyond the last connection.
     pub fn frame_indices(&self, connection: usize) -> impl Iterator<Item = u64> + '_ {
-        let frames = self.connections.get(connection).map(|encoded| self.frames.of(&encoded.frames));
-        frames.into_iter().flat_map(frame_numbers)
+        let parts = self.connections.get(connection).into_iter().flat_map(|encoded| self.frames.parts(&encoded.frames));
+        frame_numbers(parts.flat_map(Part::in_use).copied())
     }
 
     /// SACK blocks of one connection, rows counted from its first packet; none beyond the last.

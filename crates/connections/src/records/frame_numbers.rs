@@ -4,37 +4,39 @@
 const MORE: u8 = 0x80;
 const SEVEN_BITS: u32 = 7;
 
-/// Frame numbers of one connection, growing; they ascend, as packets come in capture order.
+/// Bytes for any difference: one of 64 bits takes ten.
+pub(super) const LONGEST_BYTES: usize = 16;
+
+/// Writes the frame numbers of one connection; they ascend, as packets come in capture order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FrameNumberWriter {
-    bytes: Vec<u8>,
     latest: u64,
 }
 
 impl FrameNumberWriter {
-    /// Write the frame of the next packet; gives the bytes it took.
+    /// Writes how far the frame of the next packet is from the one before; gives how many bytes that takes.
     #[inline]
-    pub(crate) fn push(&mut self, frame: u64) -> usize {
+    pub(crate) fn write(&mut self, frame: u64, bytes: &mut [u8; LONGEST_BYTES]) -> usize {
         let mut rest = frame.wrapping_sub(self.latest);
         self.latest = frame;
-        let before = self.bytes.len();
-        while rest >= u64::from(MORE) {
-            self.bytes.push(rest as u8 | MORE);
+        let mut count = 0;
+        for byte in bytes {
+            count += 1;
+            if rest < u64::from(MORE) {
+                *byte = rest as u8;
+                break;
+            }
+            *byte = rest as u8 | MORE;
             rest >>= SEVEN_BITS;
         }
-        self.bytes.push(rest as u8);
-        self.bytes.len() - before
-    }
-
-    pub(crate) fn finish(self) -> Vec<u8> {
-        self.bytes
+        count
     }
 }
 
 /// Reads the bytes of a `FrameNumberWriter` back.
-pub(crate) fn frame_numbers(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+pub(crate) fn frame_numbers(bytes: impl Iterator<Item = u8>) -> impl Iterator<Item = u64> {
     let (mut frame, mut difference, mut shift) = (0_u64, 0_u64, 0_u32);
-    bytes.iter().filter_map(move |&byte| {
+    bytes.filter_map(move |byte| {
         difference |= u64::from(byte & !MORE).checked_shl(shift).unwrap_or_default();
         if byte & MORE != 0 {
             shift += SEVEN_BITS;
@@ -63,17 +65,18 @@ mod tests {
                     Some(*frame)
                 })
                 .collect();
-            let mut writer = FrameNumberWriter::default();
-            let counted: usize = numbers.iter().map(|&frame| writer.push(frame)).sum();
-            let bytes = writer.finish();
-            prop_assert_eq!(bytes.len(), counted);
-            prop_assert_eq!(frame_numbers(&bytes).collect::<Vec<_>>(), numbers);
+            let (mut writer, mut bytes, mut room) = (FrameNumberWriter::default(), Vec::new(), [0; LONGEST_BYTES]);
+            for &number in &numbers {
+                let count = writer.write(number, &mut room);
+                bytes.extend_from_slice(&room[..count]);
+            }
+            prop_assert_eq!(frame_numbers(bytes.into_iter()).collect::<Vec<_>>(), numbers);
         }
     }
 
     #[test]
     fn a_packet_after_few_others_takes_a_byte() {
-        let mut writer = FrameNumberWriter::default();
-        assert_eq!([writer.push(1_000_000), writer.push(1_000_127), writer.push(1_000_255)], [3, 1, 2]);
+        let (mut writer, mut room) = (FrameNumberWriter::default(), [0; LONGEST_BYTES]);
+        assert_eq!([1_000_000, 1_000_127, 1_000_255].map(|frame| writer.write(frame, &mut room)), [3, 1, 2]);
     }
 }

@@ -139,23 +139,17 @@ fn bit_if(condition: bool, bit: u32) -> u32 {
     }
 }
 
-/// Records of one connection, growing.
+/// Writes the records of one connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecordWriter {
-    /// Records, then zeros for those to come.
-    words: Vec<u32>,
-    end: usize,
     context: Context,
 }
 
 impl RecordWriter {
-    /// Write the record of the next packet; gives the bytes it took.
+    /// Writes the record of the next packet; gives how many words it has.
     #[inline(always)]
-    pub(crate) fn push(&mut self, row: &Row) -> usize {
+    pub(crate) fn write(&mut self, row: &Row, words: &mut [u32; RECORD_WORDS]) -> usize {
         use present::*;
-        if self.words.len() < self.end + RECORD_WORDS {
-            self.grow();
-        }
         let expected = &self.context.sides[usize::from(row.side & 1)];
         let time = row.time_ns.wrapping_sub(self.context.time_ns);
         let sequence = row.sequence_offset.wrapping_sub(expected.sequence_offset);
@@ -175,7 +169,6 @@ impl RecordWriter {
             | bit_if(row.window_bytes != expected.window_bytes, WINDOW_BYTES)
             | bit_if(flags_and_marks != expected.flags_and_marks, FLAGS_AND_MARKS)
             | bit_if(u32::from(row.ttl) != expected.ttl, TTL);
-        let Some(words) = self.words.get_mut(self.end..).and_then(<[u32]>::first_chunk_mut) else { unreachable!() };
         let mut record = Record { words, head, count: 1 };
         record.words[0] = head;
         record.put(TIME, time as u32);
@@ -196,27 +189,15 @@ impl RecordWriter {
             record.put(TTL, u32::from(row.ttl));
         }
         let count = record.count;
-        self.end += count;
         self.context.follow(row);
-        count * size_of::<u32>()
-    }
-
-    /// By halves, but never more than a page ahead: unused zeros take memory too.
-    #[cold]
-    fn grow(&mut self) {
-        let ahead = (self.words.len() / 2).clamp(2 * RECORD_WORDS, 1024);
-        self.words.resize(self.end + ahead, 0);
-    }
-
-    pub(crate) fn finish(mut self) -> Vec<u32> {
-        self.words.truncate(self.end);
-        self.words
+        count
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::chains::{Chain, Chains};
     use crate::records::record_reader::RecordReader;
     use proptest::prelude::*;
 
@@ -254,11 +235,11 @@ mod tests {
     proptest! {
         #[test]
         fn rows_come_back_as_they_went_in(rows in prop::collection::vec(row(), 0..60)) {
-            let mut writer = RecordWriter::default();
-            let bytes: usize = rows.iter().map(|row| writer.push(row)).sum();
-            let words = writer.finish();
-            prop_assert_eq!(words.len() * 4, bytes);
-            prop_assert_eq!(RecordReader::new(&words).collect::<Vec<_>>(), rows);
+            let (mut writer, mut chains, mut chain) = (RecordWriter::default(), Chains::default(), Chain::default());
+            for row in &rows {
+                chains.push(&mut chain, |words| writer.write(row, words));
+            }
+            prop_assert_eq!(RecordReader::new(chains.parts(&chain)).collect::<Vec<_>>(), rows);
         }
     }
 
@@ -282,8 +263,8 @@ mod tests {
         };
         let second =
             Row { time_ns: first.time_ns + 12_000, sequence_offset: 1448, payload_hash: 78, ip_id: 10, ..first };
-        let mut writer = RecordWriter::default();
-        writer.push(&first);
-        assert_eq!(writer.push(&second), 12);
+        let (mut writer, mut words) = (RecordWriter::default(), [0; RECORD_WORDS]);
+        writer.write(&first, &mut words);
+        assert_eq!(writer.write(&second, &mut words), 3);
     }
 }

@@ -41,9 +41,16 @@ pub(crate) fn payload_hash(payload: &[u8], payload_length: u32) -> u32 {
 pub(crate) struct Piece {
     pub(crate) offset: i64,
     pub(crate) position: u64,
-    /// Twice the connection's index, plus the side.
-    pub(crate) owner: u64,
+    pub(crate) connection: u32,
     pub(crate) length: u16,
+    /// Who sent it; once all are grouped, the direction.
+    pub(crate) side: u8,
+}
+
+impl Piece {
+    fn owner(&self) -> usize {
+        self.connection as usize * 2 + usize::from(self.side)
+    }
 }
 
 /// Pieces of all connections in the order of their packets; the bytes are contiguous.
@@ -83,8 +90,9 @@ impl PieceStore {
         self.pieces.push(Piece {
             offset: offered.start,
             position: self.bytes.len() as u64,
-            owner: u64::from(connection) * 2 + side as u64,
+            connection,
             length: payload.len() as u16,
+            side: side as u8,
         });
         self.bytes.extend_from_slice(payload);
     }
@@ -92,21 +100,22 @@ impl PieceStore {
     /// Gives every connection another number.
     pub(crate) fn rank(&mut self, ranks: &[usize]) {
         for piece in &mut self.pieces {
-            piece.owner = ranks[(piece.owner / 2) as usize] as u64 * 2 + piece.owner % 2;
+            piece.connection = ranks[piece.connection as usize] as u32;
         }
     }
 
-    /// Group by owner; `settle` gives each owner's final number and each piece's final offset, or `None` to drop it.
-    pub(crate) fn group(mut self, owners: usize, settle: impl Fn(&Piece) -> Option<(u64, i64)>) -> PayloadPieces {
+    /// Group by connection and direction; `settle` gives each piece's direction and its final offset, or `None` to drop
+    /// it.
+    pub(crate) fn group(mut self, connections: usize, settle: impl Fn(&Piece) -> Option<(u8, i64)>) -> PayloadPieces {
         self.pieces.retain_mut(|piece| match settle(piece) {
-            Some((owner, offset)) => {
-                piece.owner = owner;
+            Some((direction, offset)) => {
+                piece.side = direction;
                 piece.offset = offset;
                 true
             }
             None => false,
         });
-        let (starts, pieces) = by_owner(self.pieces, owners);
+        let (starts, pieces) = by_owner(self.pieces, connections * 2);
         PayloadPieces { starts, pieces, bytes: self.bytes }
     }
 }
@@ -116,18 +125,18 @@ impl PieceStore {
 fn by_owner(pieces: Vec<Piece>, owners: usize) -> (Vec<usize>, Vec<Piece>) {
     let mut starts = vec![0; owners + 1];
     for piece in &pieces {
-        starts[piece.owner as usize + 1] += 1;
+        starts[piece.owner() + 1] += 1;
     }
     for owner in 0..owners {
         starts[owner + 1] += starts[owner];
     }
-    if pieces.is_sorted_by_key(|piece| piece.owner) {
+    if pieces.is_sorted_by_key(Piece::owner) {
         return (starts, pieces);
     }
     let mut places = starts.clone();
     let mut sorted = pieces.clone();
     for piece in pieces {
-        let place = &mut places[piece.owner as usize];
+        let place = &mut places[piece.owner()];
         sorted[*place] = piece;
         *place += 1;
     }

@@ -1,16 +1,20 @@
 //! Delta-encoded records back to packets.
 
+use super::chains::Part;
 use super::packet_records::{present, Context, Expected, Row, NO_ROUND_TRIP, RECORD_WORDS, WORD_PLACES};
 
-/// Reads the words of a `RecordWriter` back.
-pub(crate) struct RecordReader<'a> {
+/// Reads the words of a `RecordWriter` back, part by part; no record reaches from one into the next.
+pub(crate) struct RecordReader<'a, Parts> {
+    parts: Parts,
+    /// The part from the next record on, and how many words of it are in use.
     words: &'a [u32],
+    used: usize,
     context: Context,
 }
 
-impl<'a> RecordReader<'a> {
-    pub(crate) fn new(words: &'a [u32]) -> Self {
-        RecordReader { words, context: Context::default() }
+impl<'a, Parts: Iterator<Item = Part<'a, u32>>> RecordReader<'a, Parts> {
+    pub(crate) fn new(parts: Parts) -> Self {
+        RecordReader { parts, words: &[], used: 0, context: Context::default() }
     }
 }
 
@@ -46,29 +50,39 @@ impl Words<'_> {
     }
 }
 
-impl Iterator for RecordReader<'_> {
+impl<'a, Parts: Iterator<Item = Part<'a, u32>>> Iterator for RecordReader<'a, Parts> {
     type Item = Row;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Row> {
-        if let Some(words) = self.words.first_chunk::<RECORD_WORDS>() {
-            return Some(self.read(words));
+        if self.used == 0 && !self.turns_to_next_part() {
+            return None;
         }
-        self.next_of_last()
+        match self.words.first_chunk::<RECORD_WORDS>() {
+            Some(words) => Some(self.read(words)),
+            None => Some(self.next_of_last()),
+        }
     }
 }
 
-impl RecordReader<'_> {
+impl<'a, Parts: Iterator<Item = Part<'a, u32>>> RecordReader<'a, Parts> {
+    /// Goes on to the next part that has words; false where there is none.
+    #[inline(never)]
+    fn turns_to_next_part(&mut self) -> bool {
+        let Some(part) = self.parts.find(|part| part.used > 0) else { return false };
+        (self.words, self.used) = (part.elements, part.used);
+        true
+    }
+}
+
+impl<Parts> RecordReader<'_, Parts> {
     /// The next row where fewer words are left than the longest record has.
     #[cold]
     #[inline(never)]
-    fn next_of_last(&mut self) -> Option<Row> {
-        if self.words.is_empty() {
-            return None;
-        }
+    fn next_of_last(&mut self) -> Row {
         let mut words = [0; RECORD_WORDS];
         words[..self.words.len()].copy_from_slice(self.words);
-        Some(self.read(&words))
+        self.read(&words)
     }
 
     #[inline(always)]
@@ -115,6 +129,7 @@ impl RecordReader<'_> {
         // Counted once more, since the next record can then be begun before this one is taken apart.
         let length = 1 + (head & WORDS).count_ones() as usize;
         self.words = self.words.get(length..).unwrap_or(&[]);
+        self.used = self.used.saturating_sub(length);
         row
     }
 }
