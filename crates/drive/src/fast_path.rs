@@ -232,7 +232,7 @@ impl Progress {
 
     /// Lets `host` do what is due, and hands what leaves it to the lines `back`. What is not under way on the line `there`
     /// does not arrive before `until`.
-    #[inline(never)]
+    #[inline(always)]
     #[allow(clippy::too_many_arguments)]
     fn wake<L: Passage<Packet>, const LINKS: usize>(
         &mut self,
@@ -286,7 +286,7 @@ impl Progress {
 
     /// [`Progress::arrive`] at a machine that takes time, which serves the packet later, but at once where nothing comes
     /// before. What is not under way on the line `there` does not arrive before `until`.
-    #[inline(never)]
+    #[inline(always)]
     #[allow(clippy::too_many_arguments)]
     fn arrive_at_machine<L: Passage<Packet>, const LINKS: usize>(
         &mut self,

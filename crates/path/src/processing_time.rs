@@ -46,13 +46,13 @@ impl From<ProcessingTime> for DrawnTime {
 
 impl DrawnTime {
     /// A time, with what is above the least `factor` times as long.
-    #[inline]
+    #[inline(always)]
     pub fn draw(&self, factor: f64, random: &mut Random) -> Nanoseconds {
         self.draw_longer(1.0, factor, random)
     }
 
     /// The same where all of it is `longer` times as long.
-    #[inline]
+    #[inline(always)]
     pub fn draw_longer(&self, longer: f64, factor: f64, random: &mut Random) -> Nanoseconds {
         if let Some(quantiles_ns) = &self.quantiles_ns {
             return drawn_from(quantiles_ns, random.uniform(), longer * factor);
@@ -62,7 +62,7 @@ impl DrawnTime {
     }
 
     /// The same for one of a run of acts, where there are measured quantiles.
-    #[inline]
+    #[inline(always)]
     pub fn draw_in_run(&self, longer: f64, factor: f64, run: &mut RunOfActs, random: &mut Random) -> Nanoseconds {
         match &self.quantiles_ns {
             Some(quantiles_ns) => drawn_from(quantiles_ns, run.next_share(random.uniform()), longer * factor),
@@ -117,7 +117,7 @@ impl Interruptions {
     }
 
     /// Whether the next act is interrupted.
-    #[inline]
+    #[inline(always)]
     pub fn interrupt(&mut self, random: &mut Random) -> bool {
         let interrupts = self.acts_left == 0;
         self.acts_left = if interrupts { acts_between(self.share, random) } else { self.acts_left - 1 };
@@ -171,10 +171,11 @@ pub struct Cooling {
 impl Cooling {
     /// How much a pause counts, from 0 to 1; all of it where there was nothing before.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn share(&self, pause_ns: Option<Nanoseconds>) -> f64 {
         let Some(pause_ns) = pause_ns else { return 1.0 };
-        let share = (pause_ns as f64 / self.full_ns).min(1.0);
+        // Conversion of unsigned numbers takes longer, and pauses are far from where signed ones end.
+        let share = (pause_ns as i64 as f64 / self.full_ns).min(1.0);
         if self.exponent == 1.0 {
             share
         } else {

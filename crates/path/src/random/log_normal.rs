@@ -73,13 +73,13 @@ impl LogNormal {
     }
 
     /// A number of which no share is off by more than `3e-5 * (1 + spread)^2`.
-    #[inline]
+    #[inline(always)]
     pub fn draw(&self, random: &mut Random) -> f64 {
         self.quantile(random.bits())
     }
 
     /// The number that `bits` give: on which side of the median by the highest, how far by the others.
-    #[inline]
+    #[inline(always)]
     fn quantile(&self, bits: u64) -> f64 {
         const FIRST: usize = ((1023 + LEAST_BITS) as usize) << PART_BITS;
         const REST_BITS: u32 = MANTISSA_BITS - PART_BITS;

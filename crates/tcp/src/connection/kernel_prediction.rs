@@ -50,12 +50,13 @@ impl Connection {
         self.statistics.segments_received += 1;
         self.note_timestamps(now, segment, start);
         let (clock, timer) = (&mut self.timestamps, &self.sender.timer);
+        let round_trip = segment.timestamps.and_then(|timestamps| clock.round_trip_time(now, timestamps));
         self.receiver.note_sender(
             now,
-            || segment.timestamps.and_then(|timestamps| clock.round_trip_time(now, timestamps)),
+            || round_trip,
             || SenderTimes { smoothed_round_trip: timer.smoothed(), timeout: timer.timeout() },
         );
-        self.receiver.take(now, start, segment, true, &mut self.statistics);
+        self.receiver.take_predicted_as_kernel(now, segment);
         self.events.push(Event::Readable);
     }
 

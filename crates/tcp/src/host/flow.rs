@@ -91,27 +91,52 @@ pub(super) struct Flow {
 impl Flow {
     /// Whether the application acts now, on a machine that takes time: that long after something has happened. `time` draws
     /// it by what that was.
+    #[inline(always)]
     pub(super) fn wakes(&mut self, now: Nanoseconds, time: impl FnOnce(News) -> Nanoseconds) -> bool {
-        if self.wake_ns == NEVER {
-            let has_news = self.connection.has_events() || self.application.deadline() <= now;
-            if has_news {
-                let news = match self.result.connected_ns {
-                    None => News::Connection(self.result.role),
-                    Some(_) if self.connection.state() == State::CloseWait => {
-                        News::End { only_reads: self.application.awaits_end() }
-                    }
-                    Some(_) if self.application.waits_after(self.connection.readable()) => News::ToRead,
-                    Some(_) => News::ToActOn,
-                };
-                self.wake_ns = now.saturating_add(time(news));
+        let acts = self.wake_ns <= now;
+        if acts {
+            self.wake_ns = NEVER;
+        } else {
+            self.note_news(now, time);
+        }
+        acts
+    }
+
+    /// Has the application act later if something has happened, unless it will already.
+    #[inline(always)]
+    pub(super) fn note_news(&mut self, now: Nanoseconds, time: impl FnOnce(News) -> Nanoseconds) {
+        if self.wake_ns == NEVER && (self.connection.has_events() || self.application.deadline() <= now) {
+            self.wake_ns = now.saturating_add(time(self.news()));
+        }
+    }
+
+    #[inline(always)]
+    fn news(&self) -> News {
+        match self.result.connected_ns {
+            None => News::Connection(self.result.role),
+            Some(_) if self.connection.state() == State::CloseWait => {
+                News::End { only_reads: self.application.awaits_end() }
             }
-            return false;
+            Some(_) if self.application.waits_after(self.connection.readable()) => News::ToRead,
+            Some(_) => News::ToActOn,
         }
-        if now < self.wake_ns {
-            return false;
-        }
+    }
+
+    /// Whether the application acts now, and only reads what has arrived.
+    #[inline(always)]
+    pub(super) fn is_only_to_read(&self, now: Nanoseconds) -> bool {
+        self.wake_ns <= now && self.application.only_reads() && self.connection.has_only_data_events()
+    }
+
+    /// The application does so.
+    #[inline(always)]
+    pub(super) fn read(&mut self, now: Nanoseconds) {
         self.wake_ns = NEVER;
-        true
+        self.take_events(now);
+        while self.connection.readable() > 0 {
+            let Some(run) = self.connection.read(u64::MAX) else { break };
+            self.application.take_run(now, run);
+        }
     }
 
     /// The next segment that leaves at `now`.
@@ -178,8 +203,22 @@ impl Flow {
 
     #[inline]
     pub(super) fn next_time(&self) -> Nanoseconds {
-        let application_ns = if self.wake_ns == NEVER { self.application.deadline() } else { self.wake_ns };
-        self.connection.poll_timeout().min(application_ns).min(self.connect_ns)
+        self.connection.poll_timeout().min(self.application_time()).min(self.connect_ns)
+    }
+
+    /// [`Flow::next_time`] after [`Connection::transmit_as_kernel`].
+    #[inline(always)]
+    pub(super) fn established_time(&self) -> Nanoseconds {
+        self.connection.predicted_timeout().min(self.application_time()).min(self.connect_ns)
+    }
+
+    #[inline(always)]
+    fn application_time(&self) -> Nanoseconds {
+        if self.wake_ns == NEVER {
+            self.application.deadline()
+        } else {
+            self.wake_ns
+        }
     }
 }
 

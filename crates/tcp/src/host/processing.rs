@@ -133,6 +133,8 @@ pub(crate) enum News {
 #[derive(Debug)]
 pub(crate) struct Processing {
     settings: ProcessingSettings<DrawnTime>,
+    /// Of packets without data, with data, and with data behind a gap.
+    receiving: [DrawnTime; 3],
     random: Random,
     machine_factor: f64,
     interruptions: Interruptions,
@@ -152,7 +154,10 @@ pub(crate) struct Processing {
 
 impl Processing {
     pub fn new(settings: ProcessingSettings, mut random: Random) -> Self {
+        let of_data = settings.receiving_data.unwrap_or(settings.receiving);
+        let of_gap = settings.receiving_out_of_order.unwrap_or(of_data);
         Self {
+            receiving: [settings.receiving, of_data, of_gap].map(DrawnTime::from),
             machine_factor: libm::exp(settings.machine_spread * random.normal()),
             interruptions: Interruptions::new(settings.interrupted_share, &mut random),
             arrivals: RunOfActs::new(settings.persistence),
@@ -178,14 +183,14 @@ impl Processing {
     }
 
     /// A packet comes from the network, with data behind a gap if it `is_out_of_order`.
-    #[inline]
+    #[inline(never)]
     pub fn push_arriving(&mut self, now: Nanoseconds, packet: &Packet, is_out_of_order: bool) {
         let received_ns = self.receive(now, packet, is_out_of_order);
         self.arriving.push(received_ns, packet);
     }
 
     /// When the kernel gets a packet that comes from the network.
-    #[inline]
+    #[inline(always)]
     pub(super) fn receive(&mut self, now: Nanoseconds, packet: &Packet, is_out_of_order: bool) -> Nanoseconds {
         let has_data = matches!(packet, Packet::Tcp(segment) if segment.payload_bytes > 0);
         let is_opening = matches!(packet, Packet::Tcp(segment) if segment.flags.has(Flags::SYN));
@@ -193,24 +198,36 @@ impl Processing {
         let coldness = self.settings.cooling.share(pause_ns);
         let looks = has_data && self.settings.first_data != 1.0;
         let first = if looks && self.is_first_data(packet) { self.settings.first_data } else { 1.0 };
-        let (settings, random, factor) = (&self.settings, &mut self.random, self.machine_factor);
-        let cold = |most: f64| 1.0 + (most - 1.0) * coldness * factor;
-        let first_opening = settings.first_opening.as_ref().filter(|_| pause_ns.is_none());
         let time_ns = if is_opening {
-            match first_opening {
-                Some(time) => time.draw(factor, random),
-                None => settings.opening.draw_longer(cold(settings.cold_opening), 1.0, random),
-            }
-        } else if self.interruptions.interrupt(random) {
-            settings.interruption.draw(factor, random)
+            self.opening_time(pause_ns.is_none(), coldness)
+        } else if self.interruptions.interrupt(&mut self.random) {
+            self.interruption_time()
         } else {
-            let of_data = || settings.receiving_data.as_ref().filter(|_| has_data).unwrap_or(&settings.receiving);
-            let of_gap = settings.receiving_out_of_order.as_ref().filter(|_| is_out_of_order);
-            let time = of_gap.unwrap_or_else(of_data);
-            time.draw_in_run(first * cold(settings.cold_receiving), factor, &mut self.arrivals, random)
+            let time = &self.receiving[usize::from(has_data) + usize::from(is_out_of_order)];
+            let longer = first * cold(self.settings.cold_receiving, coldness, self.machine_factor);
+            time.draw_in_run(longer, self.machine_factor, &mut self.arrivals, &mut self.random)
         };
         self.free_to_receive_ns = self.free_to_receive_ns.max(now).saturating_add(time_ns);
         self.free_to_receive_ns
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn opening_time(&mut self, is_first_packet: bool, coldness: f64) -> Nanoseconds {
+        let (settings, factor) = (&self.settings, self.machine_factor);
+        match settings.first_opening.as_ref().filter(|_| is_first_packet) {
+            Some(time) => time.draw(factor, &mut self.random),
+            None => {
+                let longer = cold(settings.cold_opening, coldness, factor);
+                settings.opening.draw_longer(longer, 1.0, &mut self.random)
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn interruption_time(&mut self) -> Nanoseconds {
+        self.settings.interruption.draw(self.machine_factor, &mut self.random)
     }
 
     fn is_first_data(&mut self, packet: &Packet) -> bool {
@@ -293,6 +310,11 @@ impl Processing {
         };
         time.draw(self.machine_factor, &mut self.random).max(1)
     }
+}
+
+/// How much longer a time is after a pause that counts as `coldness`, on a machine with this factor.
+fn cold(most: f64, coldness: f64, factor: f64) -> f64 {
+    1.0 + (most - 1.0) * coldness * factor
 }
 
 #[cfg(test)]

@@ -20,7 +20,12 @@ impl Application {
 
     /// Whether the script would read `readable` bytes and then wait: for more of the same answer, for the peer's end, or for
     /// some time.
+    #[inline(always)]
     pub(crate) fn waits_after(&self, readable: u64) -> bool {
+        self.only_reads || self.waits_in_script(readable)
+    }
+
+    fn waits_in_script(&self, readable: u64) -> bool {
         match (self.stage, self.doing) {
             (Stage::Running, Doing::Receiving { .. }) if self.counts.read_bytes + readable < self.awaited_bytes => true,
             (Stage::Running, Doing::Receiving { .. }) => {

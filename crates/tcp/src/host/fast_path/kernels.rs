@@ -11,6 +11,7 @@ use crate::host::identifications::Identifications;
 use crate::host::{Host, Processing};
 use crate::packets::packet::Packet;
 use crate::packets::packet_sink::PacketSink;
+use crate::packets::segment::Segment;
 use crate::settings::Stack;
 
 impl Host {
@@ -38,7 +39,7 @@ impl Host {
         let is_out_of_order = self.is_out_of_order(packet);
         let Some(processing) = &mut self.processing else { return false };
         let received_ns = processing.receive(now, packet, is_out_of_order);
-        let is_next = received_ns < undisturbed_until && received_ns < self.next_time();
+        let is_next = received_ns < undisturbed_until && received_ns < self.earliest_ns;
         let is_served = is_next && self.serve_at_once(received_ns, packet, sink);
         if is_served {
             self.hand_over_leaving(received_ns, sink);
@@ -76,11 +77,13 @@ impl Host {
             return false;
         }
         let Some(place) = self.places.get(segment.flow).copied() else { return false };
+        let Some(processing) = &mut self.processing else { return false };
         let flow = &mut self.flows[place];
         if flow.is_dormant || !flow.connection.accept_as_kernel(now, segment) {
             return false;
         }
-        self.notify_program(now, place);
+        // It does not act by now, or that would be due.
+        flow.note_news(now, |news| processing.waking_time(news));
         self.transmit_alone(now, place, sink);
         true
     }
@@ -94,9 +97,9 @@ impl Host {
             return false;
         }
         let Some(processing) = &mut self.processing else { return false };
-        let flows_ns = self.times.earliest();
+        let is_flow_due = self.times.earliest() <= now;
         let arrived = processing.arriving.first().filter(|(received_ns, _)| *received_ns <= now);
-        match (arrived, flows_ns <= now) {
+        let place = match (arrived, is_flow_due) {
             (Some((_, Packet::Tcp(segment))), false) => {
                 let Some(place) = self.places.get(segment.flow).copied() else { return false };
                 let flow = &mut self.flows[place];
@@ -109,31 +112,48 @@ impl Host {
                     self.proceed(now, place);
                     return false;
                 }
-                self.notify_program(now, place);
-                self.transmit_as_kernel(now, place, sink)
+                place
             }
-            (Some(_), _) => false,
-            (None, true) => self.serve_program(now, sink),
-            (None, false) => true,
+            (Some(_), _) => return false,
+            (None, true) => {
+                let Some(place) = self.take_due_program(now) else { return false };
+                place
+            }
+            (None, false) => return true,
+        };
+        let flow = &mut self.flows[place];
+        if flow.is_only_to_read(now) {
+            flow.read(now);
+        } else {
+            self.notify_program(now, place);
+            if self.times.earliest() <= now {
+                self.make_ready(place);
+                return false;
+            }
+            if !self.is_next_alone(place) {
+                self.transmit_on_kernels_slow_path(now, place);
+                return true;
+            }
         }
+        self.transmit_alone(now, place, sink);
+        true
     }
 
-    /// Has the program act that is due, if nothing else is.
+    /// The place of the flow whose program is due at `now`, if nothing else of any flow is.
     #[inline(always)]
-    fn serve_program(&mut self, now: Nanoseconds, sink: &mut impl PacketSink) -> bool {
-        let Some(place) = self.times.due(now) else { return true };
-        let flow = &mut self.flows[place];
+    fn take_due_program(&mut self, now: Nanoseconds) -> Option<usize> {
+        let place = self.times.due(now)?;
+        let flow = &self.flows[place];
         if flow.connect_ns <= now || flow.connection.poll_timeout() <= now {
-            return false;
+            return None;
         }
-        let due_ns = flow.next_time();
+        let due_ns = self.times.earliest();
         self.times.set(place, Nanoseconds::MAX);
         if self.times.earliest() <= now {
             self.times.set(place, due_ns);
-            return false;
+            return None;
         }
-        self.notify_program(now, place);
-        self.transmit_as_kernel(now, place, sink)
+        Some(place)
     }
 
     /// Has the program of a flow act if it is time, or wake up later if there is news.
@@ -146,21 +166,8 @@ impl Host {
     }
 
     /// The program of a flow takes its events and acts.
-    #[inline(always)]
-    fn act(&mut self, now: Nanoseconds, place: usize) {
-        let flow = &mut self.flows[place];
-        if flow.application.only_reads() && flow.connection.has_only_data_events() {
-            flow.take_events(now);
-            while let Some(run) = flow.connection.read(u64::MAX) {
-                flow.application.take_run(now, run);
-            }
-        } else {
-            self.act_on_slow_path(now, place);
-        }
-    }
-
     #[inline(never)]
-    fn act_on_slow_path(&mut self, now: Nanoseconds, place: usize) {
+    fn act(&mut self, now: Nanoseconds, place: usize) {
         let flow = &mut self.flows[place];
         let was_open = flow.is_open();
         flow.take_events(now);
@@ -168,33 +175,30 @@ impl Host {
         self.finish_advance(now, place, was_open);
     }
 
-    /// Sends what the flow at `place` has to send, and what others have; `false` where other flows act before.
+    /// Whether nothing but what the flow at `place` has waits to be sent. It need not wait for its turn then.
     #[inline(always)]
-    fn transmit_as_kernel(&mut self, now: Nanoseconds, place: usize, sink: &mut impl PacketSink) -> bool {
-        if self.times.earliest() <= now {
-            self.make_ready(place);
-            return false;
+    fn is_next_alone(&mut self, place: usize) -> bool {
+        let flow = &mut self.flows[place];
+        // A flow is in the queue once.
+        let is_alone = self.ready.len() == usize::from(flow.is_ready) && self.leaving.is_empty();
+        if is_alone {
+            flow.is_ready = false;
+            self.ready.clear();
         }
-        self.transmit_alone(now, place, sink);
-        true
+        is_alone
     }
 
+    /// Sends what the flow at `place` has to send, where nothing else waits to be sent.
     #[inline(always)]
     fn transmit_alone(&mut self, now: Nanoseconds, place: usize, sink: &mut impl PacketSink) {
-        // A flow is in the queue once.
-        let others = self.ready.len() - usize::from(self.flows[place].is_ready);
         let flow = &mut self.flows[place];
         let Some(processing) = &mut self.processing else { return };
         let stack = flow.connection.settings().stack;
         let mut leaving = Leaving { now, stack, processing, identifications: &mut self.identifications, sink };
-        if others == 0 && self.leaving.is_empty() && flow.connection.transmit_as_kernel(now, &mut leaving) {
-            if std::mem::take(&mut flow.is_ready) {
-                self.ready.pop_front();
-            }
-            self.times.set(place, flow.next_time());
+        if flow.connection.transmit_as_kernel(now, &mut leaving) {
+            self.times.set(place, flow.established_time());
         } else {
-            self.make_ready(place);
-            self.transmit_on_kernels_slow_path(now);
+            self.transmit_on_kernels_slow_path(now, place);
         }
     }
 
@@ -205,7 +209,8 @@ impl Host {
     }
 
     #[inline(never)]
-    fn transmit_on_kernels_slow_path(&mut self, now: Nanoseconds) {
+    fn transmit_on_kernels_slow_path(&mut self, now: Nanoseconds, place: usize) {
+        self.make_ready(place);
         while let Some(packet) = self.poll_kernel(now) {
             if let Some(processing) = &mut self.processing {
                 processing.push_leaving(now, &packet);
@@ -232,6 +237,12 @@ impl<S: PacketSink> Leaving<'_, S> {
             self.processing.leaving.push(leaves_ns, packet);
         }
     }
+
+    #[inline(never)]
+    fn push_assigned(&mut self, segment: Segment) {
+        let segment = self.identifications.assign(self.stack, segment);
+        self.push(&Packet::Tcp(segment));
+    }
 }
 
 impl<S: PacketSink> PacketSink for Leaving<'_, S> {
@@ -249,10 +260,7 @@ impl<S: PacketSink> PacketSink for Leaving<'_, S> {
     #[inline(always)]
     fn send_stamped(&mut self, _bytes: u32, packet: &Packet) {
         match packet {
-            Packet::Tcp(segment) if self.stack == Stack::Windows => {
-                let segment = self.identifications.assign(self.stack, *segment);
-                self.push(&Packet::Tcp(segment));
-            }
+            Packet::Tcp(segment) if self.stack == Stack::Windows => self.push_assigned(*segment),
             _ => self.push(packet),
         }
     }

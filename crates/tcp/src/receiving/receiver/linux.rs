@@ -242,8 +242,11 @@ impl LinuxReceiver {
     /// tcp_grow_window.
     fn grow(&mut self, payload_bytes: u64) {
         let room = self.clamp_bytes.min(self.free_bytes()).saturating_sub(self.threshold_bytes);
+        if room == 0 {
+            return;
+        }
         let step = self.step_bytes(payload_bytes);
-        if room > 0 && step > 0 {
+        if step > 0 {
             self.threshold_bytes += room.min(step.max(2 * payload_bytes));
             self.quick |= 1;
         }

@@ -2,7 +2,8 @@
 
 use pepscope_path::{Nanoseconds, NEVER};
 
-use crate::packets::segment::ContentId;
+use crate::packets::run::Run;
+use crate::packets::segment::{ContentId, Flags, Segment};
 
 use super::{Due, KernelReceiver, Receiver, SenderTimes};
 
@@ -28,7 +29,7 @@ impl Receiver {
     }
 
     /// What the sending half knows at the time of a segment that arrives; `round_trip` by the echo of its timestamp.
-    #[inline]
+    #[inline(always)]
     pub fn note_sender(
         &mut self,
         now: Nanoseconds,
@@ -41,6 +42,17 @@ impl Receiver {
                 kernel.note_round_trip(sample);
             }
         }
+    }
+
+    /// [`Receiver::take`] for payload that [`Receiver::predicts`], where a kernel decides.
+    #[inline(always)]
+    pub fn take_predicted_as_kernel(&mut self, now: Nanoseconds, segment: &Segment) {
+        let bytes = u64::from(segment.payload_bytes);
+        self.buffer.append_plain(Run { content: segment.content, content_offset: segment.content_offset, bytes });
+        if let Some(kernel) = &mut self.kernel {
+            kernel.take(bytes, segment.flags.has(Flags::PSH));
+        }
+        self.acknowledge_in_order(now, false);
     }
 
     /// Payload leaves.

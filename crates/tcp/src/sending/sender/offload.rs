@@ -62,12 +62,15 @@ impl Offload {
 
     /// Whether the segment from `start` to `end` has PSH: with Linux the last one of a burst that has several or in which a
     /// write ends, with XNU the one behind which nothing waits, with Windows the end of each write (an assumption).
+    #[inline(always)]
     pub fn pushes(&self, start: u64, end: u64, queue: &SendQueue) -> bool {
-        match self.stack {
-            Stack::Darwin => start < end && end == queue.end(),
-            Stack::Windows | Stack::Ideal => queue.has_write_end(start, end),
-            Stack::Linux => end == self.end && (self.is_joined || queue.has_write_end(self.start, end)),
+        if self.stack == Stack::Linux {
+            return end == self.end && (self.is_joined || queue.has_write_end(self.start, end));
         }
+        if self.stack == Stack::Darwin {
+            return start < end && end == queue.end();
+        }
+        queue.has_write_end(start, end)
     }
 
     /// A burst begins.
@@ -97,11 +100,11 @@ impl Sender {
         }
         let pipe = self.flight.pipe_bytes();
         let window_bytes = self.window_bytes.saturating_add_signed(self.episode.inflation_bytes());
-        let room = window_bytes.saturating_sub(pipe) / segment_bytes * segment_bytes;
-        let room = if pipe == 0 { room.max(segment_bytes) } else { room };
-        if room == 0 {
+        let free = window_bytes.saturating_sub(pipe);
+        if free < segment_bytes && pipe > 0 {
             return false;
         }
+        let room = (free / segment_bytes).max(1) * segment_bytes;
         let stack = offload.stack;
         let most_bytes = self.most_burst_segments(stack) * segment_bytes;
         let limit = room.min(offered);
