@@ -103,6 +103,6 @@ def _of(groups: Groups, waiting: WaitingNats, answered: Floats, cached: CacheNat
         cached=of_any(lambda each: each.cached(cached)),
         unsteady=of_any(Groups.unsteady),
         answered=of_any(lambda each: each.behind_answered(answered)),
-        programs=groups.programs(),
+        programs=groups.programs(cached),
         one_front=of_any(Groups.behind_one_front),
     )

@@ -99,16 +99,22 @@ class Groups(Struct, frozen=True):
         """The same where TLS ends at the split point."""
         return self._split(self.legs_behind_tls, self.alike.legs_behind_tls)
 
-    def programs(self) -> Floats:
+    def programs(self, cached: CacheNats | None) -> Floats:
         """Log-likelihoods by group of programs that take as long as legs do before all that they say, each its own time
-        or all the same, and close as late or at once, all alike; references cross no leg."""
+        or all the same, and close as late or at once, all alike; references cross no leg.
+
+        Where no closes are weighed they are no likelier than a split, or a cache, that references do not cross:
+        answers tell none from the others. Programs are thought of behind wires alone, which makes each of them a
+        little more probable, and many members would prove what no answer shows."""
         if not self.priors.programs:
             return np.full(self.count, _NEVER)
         end = self._where_references_cross_nothing()
         members = self.members.programs + end.reference.nats[:, 1:]
         as_late, at_once = (end._split(own, common) for own, common in zip(members, self.alike.programs, strict=True))
         either: Floats = np.logaddexp(log(1 - _PROGRAMS_CLOSE) + as_late, log(_PROGRAMS_CLOSE) + at_once)
-        return either
+        if self.priors.closes:
+            return either
+        return np.minimum(either, np.maximum.reduce([end.crossing(), end.behind_tls(), end.cached(cached)]))
 
     def front_share(self) -> Floats:
         """How often one front of a site stands before all servers of a group: as often as one does before one."""

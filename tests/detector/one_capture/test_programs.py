@@ -89,6 +89,20 @@ def test_far_servers_of_one_prefix_are_one_operators_programs(kind: ExchangeKind
     assert group.verdict is Verdict.INCONCLUSIVE
 
 
+@pytest.mark.parametrize("kind", [ExchangeKind.HTTP_REQUEST, ExchangeKind.COMMAND])
+@pytest.mark.parametrize("servers", [30, 100])
+def test_many_servers_of_one_prefix_tell_their_programs_from_no_split_either(kind: ExchangeKind, servers: int) -> None:
+    """What is alike in both must not add up to a network without a split."""
+    talks = [
+        Talk(f"192.0.2.{1 + server}", [(kind, own_ms + late_ms - 30.0) for late_ms in STEADY_MS])
+        for server, own_ms in enumerate(np.geomspace(12.0, 80.0, servers).tolist())
+        for _ in range(6)
+    ]
+    (group,) = results(talks, at_client=True)
+    assert group.verdict is Verdict.INCONCLUSIVE
+    assert group.probability[Verdict.REGULAR] < 0.75
+
+
 def test_what_libraries_of_one_prefix_answer_late_crosses_a_leg_in_the_network_or_inside_their_site() -> None:
     (group,) = results(talks_of(OF_ONE_PREFIX, 20.0, ExchangeKind.TLS_FINISHED), at_client=True)
     assert (group.verdict, group.where) == (Verdict.SPLIT_TCP, None)
