@@ -10,15 +10,17 @@
 //!
 //! What a client says first in several segments (a ClientHello with post-quantum key shares, a request with long
 //! cookies) is left out until the server speaks: firewalls collect it to read the server's name, and acknowledge it in
-//! the server's name, but end no connection.
+//! the server's name, but end no connection. They may acknowledge a segment before the next one passes the capture.
 
-use crate::packets::{flag, Packets, NO_ACKNOWLEDGEMENT};
+use crate::packets::{flag, Packets, NO_ACKNOWLEDGEMENT, UP};
 use std::collections::VecDeque;
 
 /// Round trips this far from a question tell of the same state of the path.
 const AROUND_NS: i64 = 1_000_000_000;
 /// No segment of a path without jumbo frames holds more bytes.
 const LONGEST_SEGMENT_BYTES: i64 = 1500;
+/// Nearly all paths take more in one segment. What a capture at its sender shows as one packet may be cut behind it.
+const CERTAIN_SEGMENT_BYTES: i64 = 1400;
 /// Firewalls collect no longer first flights than this.
 const LONGEST_INSPECTED_BYTES: i64 = 8192;
 /// Per cent of the plain samples below which the quantiles lie.
@@ -68,10 +70,10 @@ impl Samples {
         self.prompt.clear();
         let (mut count, mut least_of_all_ns) = (0, i64::MAX);
         let mut acknowledged = None;
-        let mut first_flight = FirstFlight::of(direction);
+        let mut first_flight = FirstFlight::of(packets, direction);
         for (place, &round_trip_ns) in packets.round_trip_time_ns.iter().enumerate() {
             let is_own = packets.direction[place] == direction;
-            first_flight.note(is_own, packets.payload_bytes[place]);
+            first_flight.is_over |= !is_own && packets.payload_bytes[place] > 0;
             if is_own {
                 continue;
             }
@@ -140,38 +142,43 @@ impl Samples {
     }
 }
 
-/// What a client has said before the server speaks.
+/// What a client says before the server speaks.
 #[derive(Clone, Copy, Debug)]
 struct FirstFlight {
-    segments: u32,
-    bytes: i64,
+    is_collected: bool,
     is_over: bool,
 }
 
 impl FirstFlight {
-    /// Of this direction; servers' are not inspected.
-    fn of(direction: u8) -> Self {
-        FirstFlight { segments: 0, bytes: 0, is_over: direction != 0 }
-    }
-
-    /// A packet passes.
-    fn note(&mut self, is_own: bool, payload_bytes: u32) {
-        if payload_bytes == 0 || self.is_over {
-            return;
-        }
-        if is_own {
-            self.segments = self.segments.saturating_add(1);
-            self.bytes = self.bytes.saturating_add(i64::from(payload_bytes));
-        } else {
-            self.is_over = true;
-        }
+    /// Of this direction; servers' are not inspected, and without a handshake nobody knows what was said first.
+    fn of(packets: &Packets<'_>, direction: u8) -> Self {
+        FirstFlight { is_collected: direction == UP && comes_in_segments(packets), is_over: false }
     }
 
     /// Whether who acknowledges up to this offset may have collected it to read it.
-    fn may_be_inspected(&self, acknowledgement_offset: i64) -> bool {
-        let is_collected = self.segments > 1 || self.bytes > LONGEST_SEGMENT_BYTES;
-        !self.is_over && is_collected && acknowledgement_offset <= LONGEST_INSPECTED_BYTES
+    fn may_be_inspected(self, acknowledgement_offset: i64) -> bool {
+        self.is_collected && !self.is_over && acknowledgement_offset <= LONGEST_INSPECTED_BYTES
     }
+}
+
+/// Whether the client, whose handshake is captured, says more than a segment before the server speaks.
+fn comes_in_segments(packets: &Packets<'_>) -> bool {
+    let (mut segments, mut bytes, mut is_begun) = (0, 0, false);
+    for (place, &payload_bytes) in packets.payload_bytes.iter().enumerate() {
+        is_begun |= packets.flags[place] & flag::SYN != 0;
+        if payload_bytes == 0 {
+            continue;
+        }
+        if !is_begun || packets.direction[place] != UP {
+            return false;
+        }
+        segments += 1;
+        bytes += i64::from(payload_bytes);
+        if segments > 1 || bytes > CERTAIN_SEGMENT_BYTES {
+            return true;
+        }
+    }
+    false
 }
 
 /// Moves the highest acknowledged offset on. Gives by how many bytes; 0 of the first one.
@@ -287,13 +294,13 @@ mod tests {
     #[test]
     fn a_first_flight_of_several_segments_may_be_acknowledged_by_who_reads_it() {
         // Packets as (direction, payload, acknowledged up to): samples of 10 end at each acknowledgement.
-        let samples = |packets: &[(u8, u32, i64)], way| {
+        let begun_with = |first: u16, packets: &[(u8, u32, i64)], way| {
             let column = |of: fn(&(u8, u32, i64)) -> i64| packets.iter().map(of).collect::<Vec<_>>();
             let round_trips = column(|packet| if packet.2 > 0 { 10 } else { -1 });
             let packets = Packets {
                 time_ns: &(0..packets.len() as i64).collect::<Vec<_>>(),
                 direction: &packets.iter().map(|packet| packet.0).collect::<Vec<_>>(),
-                flags: &vec![flag::ACK; packets.len()],
+                flags: &(0..packets.len()).map(|place| if place == 0 { first } else { flag::ACK }).collect::<Vec<_>>(),
                 payload_bytes: &packets.iter().map(|packet| packet.1).collect::<Vec<_>>(),
                 round_trip_time_ns: &round_trips,
                 acknowledgement_offset: &column(|packet| packet.2),
@@ -301,9 +308,14 @@ mod tests {
             };
             Samples::default().take(&packets, way).count
         };
+        let samples = |packets: &[(u8, u32, i64)], way| begun_with(flag::SYN, &[&[(0, 0, 0)], packets].concat(), way);
         let hello = [(0, 1_448, 0), (0, 470, 0), (1, 0, 1_448), (1, 0, 1_918)];
         assert_eq!(samples(&hello, 0), 0);
         assert_eq!(samples(&[(0, 1_918, 0), (1, 0, 1_918)], 0), 0, "one packet until the card cuts it");
+        assert_eq!(samples(&[(0, 1_470, 0), (1, 0, 1_470)], 0), 0, "with timestamps it cuts this as well");
+        let slow = [(0, 1_448, 0), (1, 0, 1_448), (0, 470, 0), (1, 0, 1_918)];
+        assert_eq!(samples(&slow, 0), 0, "the second segment comes after the acknowledgement of the first");
+        assert_eq!(begun_with(flag::ACK, &slow, 0), 2, "within a connection nothing is said first");
         assert_eq!(samples(&[(0, 517, 0), (1, 0, 517)], 0), 1, "of one segment there is nothing to collect");
         assert_eq!(samples(&[&hello[..], &[(1, 90, 1_918), (0, 64, 0), (1, 0, 1_982)]].concat(), 0), 2);
         let upload = [(0, 9_000, 0), (1, 0, 1_448), (1, 0, LONGEST_INSPECTED_BYTES + 1)];
