@@ -23,7 +23,8 @@ from pepscope.results.verdicts import Evidence, GroupSide
 #: More payload than one segment holds.
 _LEAST_BYTES = 1461
 
-#: Who answers nearer than this share of the handshake, and by more than hosts blur (s), is not who answered the SYN.
+#: Who answers nearer than this share of the handshake and of all later acknowledgements, and by more than hosts blur
+#: (s), is neither who answered the SYN nor who takes everything else.
 _NEARER, _LEAST_NEARER_S = 0.5, 0.002
 
 #: One connection may have been acknowledged by anything, and of many most must be.
@@ -34,7 +35,7 @@ def read_first_flights(
     vantage: VantageColumns, posteriors: SidePosteriors, is_split: np.ndarray
 ) -> Iterable[tuple[int, Evidence]]:
     """Groups that are not split whose first flights of several segments something nearer acknowledges, with what shows
-    it. A relay that connects before it answers does so, too, and acknowledges everything else as near."""
+    it. A relay that connects before it answers does so, too, but acknowledges everything else as near."""
     if posteriors.side is not GroupSide.CLIENT:
         return
     exchanges, places = vantage.exchanges, posteriors.places
@@ -44,12 +45,13 @@ def read_first_flights(
     )  # fmt: skip
     if not len(rows):
         return
-    handshake_s = _handshakes_s(exchanges.round_trips, len(places.group))[exchanges.connection[rows]]
-    known = ~np.isnan(handshake_s)
-    rows, handshake_s = rows[known], handshake_s[known]
+    handshakes_s, later_s = _timed_s(exchanges.round_trips, len(places.group))
+    rows = rows[~np.isnan(handshakes_s[exchanges.connection[rows]])]
+    handshake_s = handshakes_s[exchanges.connection[rows]]
+    whole_s = np.fmin(handshake_s, later_s[exchanges.connection[rows]])
     group, groups = places.group[exchanges.connection[rows]], len(places.network)
     taken_s = _acknowledged_s(exchanges, rows)
-    nearer = (taken_s < _NEARER * handshake_s) & (taken_s < handshake_s - _LEAST_NEARER_S)
+    nearer = (taken_s < _NEARER * whole_s) & (taken_s < whole_s - _LEAST_NEARER_S)
     read, of = np.bincount(group[nearer], minlength=groups), np.bincount(group, minlength=groups)
     for number in np.flatnonzero((read >= _FEWEST) & (read > _MOSTLY * of) & ~is_split).tolist():
         here = nearer & (group == number)
@@ -57,12 +59,13 @@ def read_first_flights(
         yield number, _evidence(int(read[number]), int(of[number]), *middle_s)
 
 
-def _handshakes_s(round_trips: RoundTripColumns, connections: int) -> Floats:
-    """Handshakes by connection; NaN where none was timed."""
-    up = np.flatnonzero((round_trips.asked == Direction.UP) & (round_trips.handshake_ns >= 0))
-    found_s = np.full(connections, np.nan)
-    found_s[round_trips.connection[up]] = round_trips.handshake_ns[up] / 1e9
-    return found_s
+def _timed_s(round_trips: RoundTripColumns, connections: int) -> tuple[Floats, Floats]:
+    """By connection its handshake, and the least round trip of what it said later; NaN where none was timed."""
+    up = np.flatnonzero(round_trips.asked == Direction.UP)
+    found_s = np.full((2, connections), np.nan)
+    for timed_s, times_ns in zip(found_s, (round_trips.handshake_ns[up], round_trips.least_ns[up]), strict=True):
+        timed_s[round_trips.connection[up]] = np.where(times_ns >= 0, times_ns / 1e9, np.nan)
+    return found_s[0], found_s[1]
 
 
 def _acknowledged_s(exchanges: Exchanges, rows: Ints) -> Floats:

@@ -14,9 +14,11 @@ from benchmarks.metamorphic.writing import write
 from benchmarks.metamorphic_single.firewall import collecting_first_flights
 from detector.detection import detect
 from detector.one_capture import pools
+from detector.one_capture.columns import VantageColumns
 from detector.one_capture.judging import group_results, judged_groups
 from detector.one_capture.networks import NetworkTable
 from detector.one_capture.reasons.findings import FirstFlightFinding
+from detector.one_capture.reasons.first_flights import read_first_flights
 from detector.one_capture.reasons.shown_signs import with_shown_signs
 from detector.one_capture.side_posteriors import weigh_side
 from detector.options import DECISION_PROBABILITY
@@ -26,19 +28,22 @@ from tests.captures.containers import read_capture
 from tests.detector.one_capture.made_exchanges import Asked
 from tests.detector.one_capture.made_vantages import Talk, vantage
 
+KINDS = (ExchangeKind.TLS_FINISHED, ExchangeKind.HTTP_REQUEST) * 3
 HOSTS = ("192.0.2.1", "198.51.100.1", "203.0.113.1")
 SLEEPY = Path(__file__).parents[2] / "captures" / "one_ended" / "sleepy-regular.client.pcap.gz"
 
 
-def named(acknowledged_ms: Sequence[float], question_bytes: int, *, leg_ms: float = 0.0) -> list[Evidence]:
-    """What is named where servers 40 ms away have acknowledged clients' first flights so soon."""
+def made_of(
+    acknowledged_ms: Sequence[float], question_bytes: int, *, later_ms: float = 40.0, leg_ms: float = 0.0
+) -> VantageColumns:
+    """Servers 40 ms away that have acknowledged clients' first flights so soon, and all else after `later_ms`."""
     made = vantage(
         [
             Talk(
-                host, [(ExchangeKind.TLS_FINISHED, leg_ms + 0.3), (ExchangeKind.HTTP_REQUEST, leg_ms + 0.4)] * 3, 40.0,
-                more=[Asked(0, 40.5 + leg_ms, each_ms, ExchangeKind.TLS_HELLO, first=True, strict=True)],
+                host, [(kind, 40.3 + place * leg_ms - later_ms) for kind in KINDS], later_ms, handshake_ms=40.0,
+                more=[Asked(0, 40.5 + place * leg_ms, each_ms, ExchangeKind.TLS_HELLO, first=True, strict=True)],
             )
-            for host in HOSTS
+            for place, host in enumerate(HOSTS, 1)
             for each_ms in acknowledged_ms
         ],
         at_client=True,
@@ -46,7 +51,12 @@ def named(acknowledged_ms: Sequence[float], question_bytes: int, *, leg_ms: floa
     sizes = np.where(made.exchanges.first, question_bytes, 200)
     made = replace(made, exchanges=replace(made.exchanges, question_bytes=sizes))
     columns = {**made.columns, **dict.fromkeys(("up_stream_bytes", "packets"), np.zeros(len(made.capture), np.int64))}
-    made = replace(made, columns=columns)
+    return replace(made, columns=columns)
+
+
+def named(acknowledged_ms: Sequence[float], question_bytes: int, *, leg_ms: float = 0.0) -> list[Evidence]:
+    """What is named of them."""
+    made = made_of(acknowledged_ms, question_bytes, leg_ms=leg_ms)
     judged = weigh_side(made, GroupSide.CLIENT, NetworkTable())
     groups = judged_groups(judged, pools.of_members(judged), DECISION_PROBABILITY)
     results = group_results(judged, pools.of_members(judged), groups, [range(len(made.capture))])
@@ -62,9 +72,18 @@ def test_what_reads_first_flights_is_named_where_most_are_acknowledged_nearer_th
     assert named([1.5, 40.3, 40.2], 1_900) == []
 
 
+@pytest.mark.parametrize(("later_ms", "groups"), [(40.0, 1), (15.0, 0)])
+def test_no_reader_is_named_where_everything_later_is_acknowledged_as_near(later_ms: float, groups: int) -> None:
+    """A relay that connects before it answers takes it all, also where that is not enough to call it one."""
+    made = made_of([15.0, 15.1], 1_900, later_ms=later_ms)
+    judged = weigh_side(made, GroupSide.CLIENT, NetworkTable())
+    assert len(list(read_first_flights(made, judged, np.zeros(1, np.bool_)))) == groups
+
+
 def test_nothing_is_named_of_one_segment_or_behind_a_split() -> None:
     assert named([1.5, 1.6, 1.4], 517) == []
     assert named([39.0, 39.6, 40.4], 1_900) == []
+    assert named([1.5, 1.6, 1.4], 1_900, leg_ms=20.0) == []
 
 
 @pytest.mark.parametrize("after_ns", [300_000, 1_500_000, 9_000_000])
