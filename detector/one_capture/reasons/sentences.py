@@ -56,7 +56,8 @@ _ONE_HOST = {
     GroupSide.CLIENT: "One server alone does not show",
     GroupSide.SERVER: "That all connections come from one address leaves open",
 }
-_ONE_PREFIX = "Servers with addresses of one prefix alone do not show"
+_SEVERAL_SERVERS = "These servers alone do not show"
+_MORE_SERVERS = " Servers in other networks, or pings to these, would."
 
 _HALF = 0.5
 
@@ -145,10 +146,10 @@ def _site(figures: PoolFigures) -> str:
 
 def _network_or_site(figures: PoolFigures) -> str:
     of_servers = figures.side is GroupSide.CLIENT and figures.hosts > 1
-    open_by = _ONE_PREFIX if of_servers else _ONE_HOST[figures.side]
+    open_by, more = (_SEVERAL_SERVERS, _MORE_SERVERS) if of_servers else (_ONE_HOST[figures.side], "")
     return (
         f"{_split(figures)} {open_by} whether the split point stands in the network or belongs to the server's own "
-        "site (a load balancer, a CDN's edge)."
+        f"site (a load balancer, a CDN's edge).{more}"
     )
 
 

@@ -106,7 +106,19 @@ def test_many_servers_of_one_prefix_tell_their_programs_from_no_split_either(kin
 def test_what_libraries_of_one_prefix_answer_late_crosses_a_leg_in_the_network_or_inside_their_site() -> None:
     (group,) = results(talks_of(OF_ONE_PREFIX, 20.0, ExchangeKind.TLS_FINISHED), at_client=True)
     assert (group.verdict, group.where) == (Verdict.SPLIT_TCP, None)
-    assert "Servers with addresses of one prefix alone do not show whether" in group.reason
+    assert "These servers alone do not show whether" in group.reason
+
+
+def test_no_reason_says_that_servers_of_two_networks_have_addresses_of_one_prefix() -> None:
+    """Two sites may each have a front of their own."""
+    talks = [
+        Talk(server, [(ExchangeKind.HTTP_REQUEST, own_ms + late_ms - 30.0) for late_ms in STEADY_MS])
+        for server, own_ms in zip(SERVERS[:2], (40.0, 80.0), strict=True)
+        for _ in range(20)
+    ]
+    (group,) = results(talks, at_client=True)
+    assert (group.verdict, group.where) == (Verdict.SPLIT_TCP, None)
+    assert "prefix" not in group.reason
 
 
 def test_what_pings_of_one_prefix_cross_as_well_lies_in_the_network() -> None:
