@@ -145,6 +145,8 @@ def posterior(
     )
     no_front = np.sum([share[name] for name in share if name not in _NOT_EACH_BY_ITSELF], axis=0)
     one_front = (share["one front"] / np.maximum(share["one front"] + no_front, _NEVER))[groups.group]
+    # Programs take the time themselves.
+    each_by_itself = (1 - one_front) * (1 - share["programs"] / np.maximum(no_front, _NEVER))[groups.group]
     beside = groups if ports is None else groups.beside(ports)
     legs, behind_tls = beside.legs, beside.legs_behind_tls
     return Posterior(
@@ -159,8 +161,8 @@ def posterior(
             legs + (of.crossing - of.split)[groups.group, None] - sum_nats(legs)[:, None],
             behind_tls + (of.ends_tls - of.split)[groups.group, None] - sum_nats(behind_tls)[:, None],
         ),
-        member_site=one_front + (1 - one_front) * np.exp(parts[SITE] + without - member_end),
-        member_wired_site=one_front + (1 - one_front) * np.exp(members.fronts.wired + without - member_end),
+        member_site=one_front + each_by_itself * np.exp(parts[SITE] + without - member_end),
+        member_wired_site=one_front + each_by_itself * np.exp(members.fronts.wired + without - member_end),
     )
 
 

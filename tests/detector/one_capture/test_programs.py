@@ -7,7 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from detector.one_capture import pools
 from detector.one_capture.classes import LEAST_SPLIT
+from detector.one_capture.judging import judged_connections
+from detector.options import DECISION_PROBABILITY
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.results.verdicts import GroupSide, SplitPlace, Verdict
 from tests.detector.one_capture.made_vantages import Talk, judged, results
@@ -107,6 +110,15 @@ def test_what_libraries_of_one_prefix_answer_late_crosses_a_leg_in_the_network_o
     (group,) = results(talks_of(OF_ONE_PREFIX, 20.0, ExchangeKind.TLS_FINISHED), at_client=True)
     assert (group.verdict, group.where) == (Verdict.SPLIT_TCP, None)
     assert "These servers alone do not show whether" in group.reason
+
+
+@pytest.mark.parametrize("near_ms", [0.5, 20.0])
+def test_what_programs_take_puts_no_connection_behind_a_leg_of_its_own_site(near_ms: float) -> None:
+    """A connection is no surer than both its group and itself."""
+    found = judged(talks_of(OF_ONE_PREFIX, near_ms, ExchangeKind.HTTP_REQUEST), at_client=True)
+    together, alone = judged_connections(found, pools.of_members(found), DECISION_PROBABILITY)
+    of_group = float(found.groups.split[0] + found.groups.site[0])
+    assert (together.classes.split <= np.maximum(of_group, alone.classes.split) + 0.05).all()
 
 
 def test_no_reason_says_that_servers_of_two_networks_have_addresses_of_one_prefix() -> None:
