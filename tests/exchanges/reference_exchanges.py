@@ -16,6 +16,7 @@ from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Mark, PacketColumns, T
 NO_SPEECH = Mark.KEEP_ALIVE | Mark.ZERO_WINDOW_PROBE
 SECOND_NS = 10**9
 LONGEST_SEGMENT_BYTES = 1500
+CERTAIN_SEGMENT_BYTES, LONGEST_INSPECTED_BYTES = 1400, 8192
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def _row(
 
 def round_trips(packets: PacketColumns, way: int) -> dict[str, int]:
     """Numbers of one direction's data."""
-    ends = (packets.direction != way) & (packets.round_trip_time_ns >= 0)
+    ends = (packets.direction != way) & (packets.round_trip_time_ns >= 0) & ~_may_be_inspected(packets, way)
     plain = ends & (packets.payload_bytes == 0) & ~packets.flagged(TcpFlag.SYN | TcpFlag.FIN | TcpFlag.RST)
     ranked = np.sort(packets.round_trip_time_ns[plain])
     found = {
@@ -141,6 +142,18 @@ def round_trips(packets: PacketColumns, way: int) -> dict[str, int]:
     found["prompt_count"] = len(prompt)
     found |= {f"prompt_{percent}_ns": _ranked(prompt, percent) for percent in (10, 60)}
     return found
+
+
+def _may_be_inspected(packets: PacketColumns, way: int) -> np.ndarray:
+    """By packet: whether it may acknowledge, in the server's name, what a client says first in several segments."""
+    speaks, place = packets.payload_bytes > 0, np.arange(len(packets.direction))
+    answers = np.flatnonzero(speaks & (packets.direction == 1))
+    before = place < (answers[0] if len(answers) else len(place))
+    words = np.flatnonzero(speaks & before)
+    begins = np.flatnonzero(packets.flagged(TcpFlag.SYN))
+    is_first = way == 0 and len(words) > 0 and len(begins) > 0 and begins[0] <= words[0]
+    several = len(words) > 1 or packets.payload_bytes[words].sum() > CERTAIN_SEGMENT_BYTES
+    return before & (packets.acknowledgement_offset <= LONGEST_INSPECTED_BYTES) & bool(is_first and several)
 
 
 def _newly_acknowledged(packets: PacketColumns, way: int) -> np.ndarray:
@@ -159,5 +172,6 @@ def _ranked(ascending: np.ndarray, percent: int) -> int:
 def round_trip_around(packets: PacketColumns, way: int, time_ns: int) -> int:
     """The least plain round trip that ended within a second; -1 where there is none."""
     ends = (packets.direction != way) & (packets.round_trip_time_ns >= 0) & (packets.payload_bytes == 0)
+    ends &= ~_may_be_inspected(packets, way)
     ends &= ~packets.flagged(TcpFlag.SYN | TcpFlag.FIN | TcpFlag.RST) & (abs(packets.time_ns - time_ns) <= SECOND_NS)
     return int(packets.round_trip_time_ns[ends].min()) if ends.any() else -1

@@ -111,14 +111,28 @@ def _kind(question: list[Frame], answer: Frame, is_1_2: bool) -> str | None:
     return None
 
 
+def _first_flight(frames: list[Frame], stream: int) -> list[int]:
+    """The frames of the first 8 KiB that the client of a stream says before its server, where those are several, or one
+    of more than 1,400 bytes."""
+    found, said = list[int](), 0
+    for frame in (frame for frame in frames if frame.stream == stream and frame.length):
+        if frame.from_server:
+            break
+        said += frame.length
+        found += [frame.number] if said <= 8192 else []
+    return found if len(found) > 1 or said > 1400 else []
+
+
 def least_plain_round_trips(frames: list[Frame]) -> dict[tuple[int, bool], int]:
-    """The least of tshark's round trips that end without payload and begin with it, by stream and who sent the data."""
+    """The least of tshark's round trips that end without payload and begin with it, by stream and sender, but
+    for those of what clients say first in several segments."""
+    first = {number for stream in {frame.stream for frame in frames} for number in _first_flight(frames, stream)}
     by_number = {frame.number: frame for frame in frames}
     least: dict[tuple[int, bool], int] = {}
     for frame in frames:
         if frame.round_trip_ns is None or frame.length or frame.is_syn or frame.acknowledged_frame is None:
             continue
-        if by_number[frame.acknowledged_frame].length:
+        if by_number[frame.acknowledged_frame].length and frame.acknowledged_frame not in first:
             key = (frame.stream, not frame.from_server)
             least[key] = min(least.get(key, frame.round_trip_ns), frame.round_trip_ns)
     return least
