@@ -6,6 +6,7 @@ import sys
 
 
 def log_info(logger: str, message: str, *values: object) -> None:
-    """Log a message at level INFO, unless nothing has imported `logging`: whoever wants to read logs has."""
+    """Log a message at level INFO, unless nothing has imported `logging`: whoever wants to read logs has. It is the
+    caller's."""
     if (logging := sys.modules.get("logging")) is not None:
-        logging.getLogger(logger).info(message, *values)
+        logging.getLogger(logger).info(message, *values, stacklevel=2)
