@@ -49,9 +49,8 @@ impl Packets<'_> {
 
     /// The end of the flow of `direction` alone, as its `fin_offset` has it.
     pub fn fin_offset(&self, direction: u8) -> Option<i64> {
-        let fins = self.flags.iter().enumerate().filter(|(_, &flags)| flags & flag::FIN != 0);
-        let own = fins.filter(|&(place, _)| self.direction[place] == direction);
-        own.map(|(place, _)| self.end_offset(place)).max()
+        let own = bearing(self.flags, flag::FIN).filter(|&place| self.direction[place] == direction);
+        own.map(|place| self.end_offset(place)).max()
     }
 
     fn end_offset(&self, place: usize) -> i64 {
