@@ -62,6 +62,13 @@ _SPLITS = ("split", "connects first", "cache", "unsteady", "split and devices")
 #: Hypotheses that say where no server's own leg is: in the network, behind one front, or nowhere known.
 _NOT_EACH_BY_ITSELF = (*_SPLITS, "holding", "handshakes answered", "one front")
 
+#: Of groups of clients, those in which an address is several clients', each of which has its own connections: behind a
+#: NAT, or a relay with an address of its own. Assumed.
+_CROWDS = 0.1
+
+#: Hypotheses in which each client has a leg, or is late, by itself.
+_BY_CLIENT = ("split", "unsteady", "split and devices", "each by itself", "busy", "devices", "programs")
+
 #: Fields of a posterior that have a row for each member.
 BY_MEMBER = ("leg_nats", "member_site", "member_wired_site")
 
@@ -124,10 +131,12 @@ def posterior(
     answered: Floats,
     cached: CacheNats | None = None,
     ports: PortReferences | None = None,
+    crowd: Groups | None = None,
 ) -> Posterior:
     """Weigh the hypotheses of groups. `answered` are log-likelihoods by member and path behind something that answers
     its handshakes (`HandshakeNats.behind`); `cached` is None where caches are not thought of, `ports` where ports are
-    not compared."""
+    not compared; `crowd` are the groups as if each connection were a client's of its own, None where an address is one
+    client's."""
     if cached is not None:
         sometimes = groups.members.with_late_sometimes(cached.known, cached.sometimes, cached.legs, groups.priors)
         groups = replace(groups, members=sometimes)
@@ -138,6 +147,8 @@ def posterior(
     members, parts, without = groups.members, groups.members.parts, groups.reference.nats[:, 0]
     member_end, every_end = groups.end, of.end
     nats = _nats(groups, seen, of)
+    if crowd is not None:
+        nats = _with_crowds(nats, groups, crowd, seen, ports)
     every = np.stack([*nats.values()])
     share = dict(zip(nats, np.exp(every - sum_nats(every.T)), strict=True))
     all_late, all_site = (
@@ -204,6 +215,28 @@ def _nats(groups: Groups, seen: Seen, of: OfExchanges) -> dict[str, Floats]:
         "one front": whole + of.one_front + seen.one_front,
         "programs": whole + log(priors.programs) + of.programs + seen.programs,
     }
+
+
+def _with_crowds(
+    nats: dict[str, Floats], groups: Groups, crowd: Groups, seen: Seen, ports: PortReferences | None
+) -> dict[str, Floats]:
+    """The same, given that addresses may be several clients': each connection then has a leg, or is late, by itself.
+    That is not thought of where references, which are addresses', say anything, or no connections are given."""
+    references = groups.reference.nats if ports is None else np.hstack([groups.reference.nats, ports.nats])
+    says = by_group(np.abs(references).max(axis=1), groups.group, groups.count) > 0
+    (may,) = np.nonzero(~says & (np.bincount(crowd.group, minlength=groups.count) > 1))
+    if not len(may):
+        return nats
+    nothing = crowd.reference.nats
+    unknown = WaitingNats(np.zeros(len(nothing), np.bool_), nothing[:, 1:])
+    with np.errstate(invalid="ignore", divide="ignore"):  # groups without connections
+        of = of_exchanges(crowd, unknown, nothing, None, None)
+        # Programs stand at wires and clients anywhere: so many steady ones would prove what no answer shows.
+        own = _nats(crowd, seen, replace(of, programs=np.minimum(of.programs, of.split)))
+    found = {name: column.copy() for name, column in nats.items()}
+    for name in _BY_CLIENT:
+        found[name][may] = np.logaddexp(log(1 - _CROWDS) + nats[name][may], log(_CROWDS) + own[name][may])
+    return found
 
 
 def _devices(members: MemberNats, priors: Priors) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -24,13 +25,19 @@ from detector.one_capture.likelihoods.exchange_nats import ExchangeNats, Measure
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
 from detector.one_capture.likelihoods.priors import Priors
 from detector.one_capture.likelihoods.references.port_references import PortReferences
-from detector.one_capture.likelihoods.references.reference_nats import ReferenceNats
+from detector.one_capture.likelihoods.references.reference_nats import ReferenceNats, no_references
 from detector.one_capture.likelihoods.timing_tables import Floats, TimingTables, excess_bin
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
 from detector.one_capture.members import Ints, codes, numbered
 
 #: Groups that are split more probably than this are asked whether their clients look for work at regular times.
 _SUSPECT = 0.5
+
+#: Groups that are split more probably than this are asked whether addresses are several clients', where they have no
+#: more connections than that: each takes as much to weigh as a member.
+_MAY_BE_SPLIT, _MOST_CONNECTIONS = 0.05, 512
+
+_ALL = slice(None)
 
 #: Members that are weighed at once: some ten kilobytes each.
 _MEMBERS_TOGETHER = 4096
@@ -51,9 +58,43 @@ class Units(Struct, frozen=True):
             own = own.with_moments(self.moments.of(units))
         return own if self.looks is None else own.with_looks(self.looks.of(units), priors)
 
-    def at(self, units: Ints, looks: LooksNats) -> Units:
+    def at(self, units: Ints, looks: LooksNats | None = None) -> Units:
         """Some units, with what their clients' looks say."""
         return Units(self.kinds, self.kind[units], None if self.moments is None else self.moments.of(units), looks)
+
+
+class Crowd(Struct, frozen=True):
+    """The connections of groups as if each were a client's of its own; `group` is that of each, and ascends. Of groups
+    with very many there is none."""
+
+    units: Units
+    group: Ints
+
+    def of(self, begin: int, end: int, alike: MemberNats, priors: Priors) -> Groups:
+        """Those of a range of groups, whose members are also seen `alike`. References are addresses', not theirs."""
+        inside = slice(*np.searchsorted(self.group, [begin, end]))
+        group = self.group[inside] - begin
+        return Groups(self.units.of(inside, priors), alike, no_references(len(group)), group, end - begin, priors)
+
+
+class _Shown(Struct, frozen=True):
+    """What clients show: their `units`, their groups `alike`, as if each were one unit, the `group` of each member, and
+    what is seen beside of each group."""
+
+    clients: Clients
+    units: Units
+    alike: Units
+    group: Ints
+    beside: Beside
+
+    def of(self, suspects: Ints, members: Ints, group: Ints, *, looks: bool) -> tuple[Units, Units]:
+        """The members of some groups, and these as if each were one unit; with what their looks say, if asked."""
+        nats = self.clients.looks(members, group) if looks else None
+        each = self.units.at(members, None if nats is None else LooksNats.of_gaps(nats))
+        if len(suspects) == len(members):
+            return each, each
+        summed = None if nats is None else by_group(nats, group, len(suspects))
+        return each, self.alike.at(suspects, None if summed is None else LooksNats.of_gaps(summed))
 
 
 class SideEvidence(Struct, frozen=True):
@@ -92,25 +133,47 @@ class SideEvidence(Struct, frozen=True):
                 steady=self.priors.steady_application,
             )  # fmt: skip
         found = self._posterior(units, alike, member, group, groups, beside, cached)
-        return found if self.clients is None else self._given_looks(self.clients, found, units, alike, group, beside)
+        if self.clients is None:
+            return found
+        shown = _Shown(self.clients, units, alike, group, beside)
+        found = self._given(found, found.split > _MAY_BE_SPLIT, shown, looks=False)
+        return self._given(found, found.split > _SUSPECT, shown, looks=True)
 
-    def _given_looks(
-        self, clients: Clients, found: Posterior, units: Units, alike: Units, group: Ints, beside: Beside
-    ) -> Posterior:
-        """The posterior `found` of groups of members, given of those that seem split whether their clients look for
-        work at regular times."""
-        (suspects,) = np.nonzero(found.split > _SUSPECT)
-        (members,) = np.nonzero(np.isin(group, suspects))
+    def _given(self, found: Posterior, suspect: npt.NDArray[np.bool_], shown: _Shown, *, looks: bool) -> Posterior:
+        """The posterior `found` of groups, given of those that are `suspect` that an address may be several clients',
+        and with `looks` whether clients look for work at regular times."""
+        (suspects,) = np.nonzero(suspect)
+        (members,) = np.nonzero(np.isin(shown.group, suspects))
         if not len(members):
             return found
-        of_suspect = np.searchsorted(suspects, group[members])
-        nats = clients.looks(members, of_suspect)
-        each = units.at(members, LooksNats.of_gaps(nats))
-        together = each
-        if len(suspects) < len(members):
-            together = alike.at(suspects, LooksNats.of_gaps(by_group(nats, of_suspect, len(suspects))))
-        given = self._posterior(each, together, members, of_suspect, len(suspects), beside.of(suspects))
+        group = np.searchsorted(suspects, shown.group[members])
+        each, together = shown.of(suspects, members, group, looks=looks)
+        crowd = self._crowd(shown.clients.member, members, group, len(suspects))
+        given = self._posterior(
+            each, together, members, group, len(suspects), shown.beside.of(suspects), crowd=crowd
+        )  # fmt: skip
         return found.replaced(given, suspects, members)
+
+    def _crowd(self, member: Ints, members: Ints, group: Ints, groups: int) -> Crowd | None:
+        """The connections of these `members`, which ascend, of groups; `member` is that of each connection. None where
+        all groups have very many."""
+        (connection,) = np.nonzero(np.isin(member, members))
+        of_group = group[np.searchsorted(members, member[connection])]
+        (few,) = np.nonzero(np.bincount(of_group, minlength=groups)[of_group] <= _MOST_CONNECTIONS)
+        if not len(few):
+            return None
+        order = few[np.argsort(of_group[few], kind="stable")]
+        connection, of_group = connection[order], of_group[order]
+        place = np.full(len(member), -1)
+        place[connection] = np.arange(len(connection))
+        both = self.timing.connection, self.closes.connection
+        exchanges, closing = (np.flatnonzero(place[each] >= 0) for each in both)
+        closes = Closes(*(getattr(self.closes, name)[closing] for name in Closes.__struct_fields__))
+        units = self._units(
+            place[self.timing.connection[exchanges]], self.variation[member[connection]], closes,
+            place[closes.connection], exchanges=exchanges,
+        )  # fmt: skip
+        return Crowd(units, of_group)
 
     def weighed_alone(self, member: Ints) -> tuple[Posterior, Ints]:
         """The posterior of connections each by itself, once for all of a member that show the same, and which is that
@@ -131,10 +194,13 @@ class SideEvidence(Struct, frozen=True):
         groups: int,
         beside: Beside,
         cached: CacheNats | None = None,
+        crowd: Crowd | None = None,
     ) -> Posterior:
-        """The posterior of groups by what their units, and they as if each were one unit, show."""
+        """The posterior of groups by what their units, and they as if each were one unit, show; and what a `crowd`
+        does."""
         parts = []
-        for begin, end in _together(group, groups):
+        weighed = group if crowd is None else np.sort(np.concatenate([group, crowd.group]))
+        for begin, end in _together(weighed, groups):
             inside = slice(*np.searchsorted(group, [begin, end]))
             of_part, count = group[inside] - begin, end - begin
             seen = self._seen(member[inside], of_part, count, beside.of(slice(begin, end)))
@@ -143,7 +209,8 @@ class SideEvidence(Struct, frozen=True):
             hits = None if cached is None else cached.of(inside)
             behind = self.handshakes.behind(member[inside])
             waiting, ports = self.waiting.of(member[inside]), self.ports.of(member[inside])
-            parts.append(posterior(here, seen, waiting, behind, hits, ports))
+            clients = None if crowd is None else crowd.of(begin, end, alone, self.priors)
+            parts.append(posterior(here, seen, waiting, behind, hits, ports, clients))
         return joined(parts)
 
     def _in_moments(self, units: Units, unit: Ints) -> Units:
@@ -152,15 +219,24 @@ class SideEvidence(Struct, frozen=True):
             return units
         return replace(units, moments=moment_nats(self.moments, unit, len(units.kind)))
 
-    def _units(self, unit: Ints, variation: Ints, closes: Closes, close_unit: Ints, *, habits: bool = False) -> Units:
-        """What the exchanges and `closes` of each unit say; `unit` is that of each exchange, `close_unit` that of each
-        close, `variation` the class of each unit. With `habits` by habits of split points, too."""
+    def _units(
+        self,
+        unit: Ints,
+        variation: Ints,
+        closes: Closes,
+        close_unit: Ints,
+        *,
+        exchanges: Ints | slice = _ALL,
+        habits: bool = False,
+    ) -> Units:
+        """What the exchanges and `closes` of each unit say; `unit` is that of each of the `exchanges`, `close_unit`
+        that of each close, `variation` the class of each unit. With `habits` by habits of split points, too."""
         tables, timing = self.tables, self.timing
         unit = np.concatenate([unit, close_unit])
-        kind = np.concatenate([timing.kind, closes.kind])
-        weight = np.concatenate([timing.weight, closes.weight])
-        bins = np.concatenate([timing.bins, excess_bin(closes.excess_s)])
-        at_once = np.concatenate([timing.at_once, np.zeros(len(closes.kind), np.bool_)]) & habits
+        kind = np.concatenate([timing.kind[exchanges], closes.kind])
+        weight = np.concatenate([timing.weight[exchanges], closes.weight])
+        bins = np.concatenate([timing.bins[exchanges], excess_bin(closes.excess_s)])
+        at_once = np.concatenate([timing.at_once[exchanges], np.zeros(len(closes.kind), np.bool_)]) & habits
         equal = equal_members(unit, codes([kind, bins, weight, at_once]), variation)
         is_first = np.zeros(len(variation), np.bool_)
         is_first[equal.first] = True

@@ -69,7 +69,7 @@ def test_a_leg_that_all_clients_cross_is_found() -> None:
 
 
 def test_what_one_client_does_is_no_habit_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    talks = [talk for talk in _talks(_by_device) if talk.host == HOSTS[0]]
+    talks = [talk for talk in _talks(_by_device) if talk.host == HOSTS[0]][:1]  # several may be several clients'
     found = _judged(talks).groups
     priors = PRIORS | {GroupSide.SERVER: replace(PRIORS[GroupSide.SERVER], devices=0.5)}
     monkeypatch.setattr(side_posteriors, "PRIORS", priors)

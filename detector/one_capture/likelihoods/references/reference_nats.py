@@ -61,6 +61,11 @@ class ReferenceNats(Struct, frozen=True):
         return ReferenceNats(self.nats[members], self.round_trip_s[members])
 
 
+def no_references(members: int) -> ReferenceNats:
+    """What nothing says of so many members."""
+    return ReferenceNats(np.zeros((members, 1 + len(HIDDEN_S))), np.full(members, np.nan))
+
+
 def reference_nats(references: References, places: Places, timing: ExchangeTiming, *, at_client: bool) -> ReferenceNats:
     """Compare the references in a capture with the transport's round trips to the same hosts.
 
