@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.metamorphic.losses import rank_in_runs
-from benchmarks.metamorphic.records import ACK, PSH, SYN, Array, Records, with_length
+from benchmarks.metamorphic.records import ACK, PSH, SYN, Array, Records, joined, with_length
 
 _WINDOW, _HOP_LIMIT = 2048, 126
 
@@ -30,8 +30,7 @@ def collecting_first_flights(records: Records, after_ns: int) -> Records:
     acks = acks.put(acks.tcp + 4, 4, acks.sequence + 1).put(acks.tcp + 8, 4, flight_end)
     acks = acks.put(acks.tcp + 12, 1, 5 << 4).put(acks.tcp + 13, 1, ACK).put(acks.tcp + 14, 2, _WINDOW)
     acks = with_length(acks.put(np.where(acks.version == 6, 7, 8), 1, _HOP_LIMIT), np.ones(len(acks), np.bool_))
-    both = _in_order(_in_two(records, first), acks)
-    return both.take(np.argsort(both.time_ns, kind="stable"))
+    return joined(_in_two(records, first), acks, 0)
 
 
 def _first_words(records: Records, after_ns: int) -> tuple[Array, Array]:
@@ -68,9 +67,3 @@ def _in_two(records: Records, rows: Array) -> Records:
     made = made.put(made.tcp + 4, 4, made.sequence + number * half, is_cut)
     made = made.put(made.tcp + 13, 1, made.flags & ~PSH, is_cut & (number == 0))
     return with_length(made, is_cut)
-
-
-def _in_order(one: Records, two: Records) -> Records:
-    return Records(*(
-        np.concatenate([getattr(one, name), getattr(two, name)]) for name in Records.__dataclass_fields__
-    ))  # fmt: skip

@@ -29,7 +29,7 @@ def quantiles(values: Floats, member: Ints, members: int, share: float) -> Float
 def pooled_quantiles(values: Floats, count: Floats, member: Ints, members: int, share: float) -> Floats:
     """The same where each value stands for so many samples."""
     known = np.flatnonzero(~np.isnan(values) & (count > 0) & (member >= 0))
-    # Equal values may stand in any order, and small numbers are sorted by their digits: both is faster than `lexsort`.
+    # Equal values may stand in any order, and small numbers are sorted by their digits: both are faster than `lexsort`.
     order = known[np.argsort(values[known])]
     owner = member[order]
     order = order[np.argsort(owner.astype(np.uint16) if members <= 1 << 16 else owner, kind="stable")]

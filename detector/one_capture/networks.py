@@ -126,7 +126,7 @@ def places(columns: Mapping[str, npt.NDArray[Any]], *, at_client: bool, table: N
         member=member,
         member_group=group[of_member],
         member_address=[hosts[place] for place in host[of_member].tolist()],
-        member_prefix=_prefixes(columns["server_address" if at_client else "client_address"])[of_member],
+        member_prefix=_prefixes(columns["server_address" if at_client else "client_address"][of_member]),
         network=[str(names[key >> 16]) for key in keys],
         port=keys & 0xFFFF,
     )

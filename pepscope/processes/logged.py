@@ -6,7 +6,7 @@ import sys
 
 
 def log_info(logger: str, message: str, *values: object) -> None:
-    """Log a message at level INFO, unless nothing has imported `logging`: whoever wants to read logs has. It is the
-    caller's."""
+    """Log a message of the caller's at level INFO, if anything has imported `logging`: a program whose logs are read
+    has."""
     if (logging := sys.modules.get("logging")) is not None:
         logging.getLogger(logger).info(message, *values, stacklevel=2)

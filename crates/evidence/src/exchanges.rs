@@ -8,6 +8,7 @@
 mod answer_times;
 mod application;
 mod asked_payload;
+mod first_flight;
 mod http2;
 mod kind;
 mod round_trips;

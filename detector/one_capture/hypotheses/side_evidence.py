@@ -149,9 +149,8 @@ class SideEvidence(Struct, frozen=True):
         group = np.searchsorted(suspects, shown.group[members])
         each, together = shown.of(suspects, members, group, looks=looks)
         crowd = self._crowd(shown.clients.member, members, group, len(suspects))
-        given = self._posterior(
-            each, together, members, group, len(suspects), shown.beside.of(suspects), crowd=crowd
-        )  # fmt: skip
+        beside = shown.beside.of(suspects)
+        given = self._posterior(each, together, members, group, len(suspects), beside, crowd=crowd)
         return found.replaced(given, suspects, members)
 
     def _crowd(self, member: Ints, members: Ints, group: Ints, groups: int) -> Crowd | None:

@@ -2,7 +2,7 @@
 
 A firewall whose rules go by server names collects what a client says first, as long as it comes in several segments,
 and acknowledges it in the server's name; everything later passes. It ends no connection, and the round trips of first
-flights are left out of what times the transport (`crates/evidence`, `round_trips.rs`).
+flights are left out of what times the transport (`crates/evidence`, `first_flight.rs`).
 """
 
 from __future__ import annotations

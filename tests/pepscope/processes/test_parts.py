@@ -34,7 +34,7 @@ def test_parts_come_in_order_and_cover_every_place(jobs: int, count: int) -> Non
         (160, 1, 1000, {80}),  # two parts all the same
         (160, 2, 1000, {40}),
         (5000, 1, 3000, {1667, 1666}),
-        (5000, 2, 3000, {1000}),  # nobody waits long for the last one
+        (5000, 2, 3000, {1000}),  # even ones: no process waits long for the last
         (1, 4, 10, {1}),
     ],
 )

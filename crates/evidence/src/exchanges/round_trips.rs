@@ -6,23 +6,17 @@
 //! 3.8.6.3), in practice 40 ms (Linux) to 200 ms, where it had only one segment to acknowledge. The least and the lower
 //! quantiles are therefore the ones to compare with. A *prompt* one acknowledges more new bytes than a segment holds,
 //! which no receiver delays (RFC 9293, section 3.8.6.3; RFC 5681, section 4.2): it holds the path and its queues alone.
-//! On the receiver's side of a capture they are the delays alone.
-//!
-//! What a client says first in several segments (a ClientHello with post-quantum key shares, a request with long
-//! cookies) is left out until the server speaks: firewalls collect it to read the server's name, and acknowledge it in
-//! the server's name, but end no connection. They may acknowledge a segment before the next one passes the capture.
+//! On the receiver's side of a capture they are the delays alone. First flights that a firewall may have acknowledged
+//! give no sample ([`FirstFlight`]).
 
-use crate::packets::{flag, Packets, NO_ACKNOWLEDGEMENT, UP};
+use crate::exchanges::first_flight::FirstFlight;
+use crate::packets::{flag, Packets, NO_ACKNOWLEDGEMENT};
 use std::collections::VecDeque;
 
 /// Round trips this far from a question tell of the same state of the path.
 const AROUND_NS: i64 = 1_000_000_000;
 /// No segment of a path without jumbo frames holds more bytes.
 const LONGEST_SEGMENT_BYTES: i64 = 1500;
-/// Nearly all paths take more in one segment. What a capture at its sender shows as one packet may be cut behind it.
-const CERTAIN_SEGMENT_BYTES: i64 = 1400;
-/// Firewalls collect no longer first flights than this.
-const LONGEST_INSPECTED_BYTES: i64 = 8192;
 /// Per cent of the plain samples below which the quantiles lie.
 pub const QUANTILES: [usize; 4] = [10, 20, 60, 90];
 
@@ -73,7 +67,7 @@ impl Samples {
         let mut first_flight = FirstFlight::of(packets, direction);
         for (place, &round_trip_ns) in packets.round_trip_time_ns.iter().enumerate() {
             let is_own = packets.direction[place] == direction;
-            first_flight.is_over |= !is_own && packets.payload_bytes[place] > 0;
+            first_flight.pass(is_own, packets.payload_bytes[place]);
             if is_own {
                 continue;
             }
@@ -140,45 +134,6 @@ impl Samples {
             put(least.front().map_or(-1, |&(_, round_trip_ns)| round_trip_ns));
         }
     }
-}
-
-/// What a client says before the server speaks.
-#[derive(Clone, Copy, Debug)]
-struct FirstFlight {
-    is_collected: bool,
-    is_over: bool,
-}
-
-impl FirstFlight {
-    /// Of this direction; servers' are not inspected, and without a handshake nobody knows what was said first.
-    fn of(packets: &Packets<'_>, direction: u8) -> Self {
-        FirstFlight { is_collected: direction == UP && comes_in_segments(packets), is_over: false }
-    }
-
-    /// Whether who acknowledges up to this offset may have collected it to read it.
-    fn may_be_inspected(self, acknowledgement_offset: i64) -> bool {
-        self.is_collected && !self.is_over && acknowledgement_offset <= LONGEST_INSPECTED_BYTES
-    }
-}
-
-/// Whether the client, whose handshake is captured, says more than a segment before the server speaks.
-fn comes_in_segments(packets: &Packets<'_>) -> bool {
-    let (mut segments, mut bytes, mut is_begun) = (0, 0, false);
-    for (place, &payload_bytes) in packets.payload_bytes.iter().enumerate() {
-        is_begun |= packets.flags[place] & flag::SYN != 0;
-        if payload_bytes == 0 {
-            continue;
-        }
-        if !is_begun || packets.direction[place] != UP {
-            return false;
-        }
-        segments += 1;
-        bytes += i64::from(payload_bytes);
-        if segments > 1 || bytes > CERTAIN_SEGMENT_BYTES {
-            return true;
-        }
-    }
-    false
 }
 
 /// Moves the highest acknowledged offset on. Gives by how many bytes; 0 of the first one.
@@ -289,38 +244,6 @@ mod tests {
         assert_eq!((found.plain_count, found.prompt_count, found.prompt_ns), (3, 1, [10, 10]));
         let found = samples(&[1_448, NO_ACKNOWLEDGEMENT, 2_896]);
         assert_eq!((found.plain_count, found.prompt_count, found.prompt_ns), (3, 0, [-1, -1]));
-    }
-
-    #[test]
-    fn a_first_flight_of_several_segments_may_be_acknowledged_by_who_reads_it() {
-        // Packets as (direction, payload, acknowledged up to): samples of 10 end at each acknowledgement.
-        let begun_with = |first: u16, packets: &[(u8, u32, i64)], way| {
-            let column = |of: fn(&(u8, u32, i64)) -> i64| packets.iter().map(of).collect::<Vec<_>>();
-            let round_trips = column(|packet| if packet.2 > 0 { 10 } else { -1 });
-            let packets = Packets {
-                time_ns: &(0..packets.len() as i64).collect::<Vec<_>>(),
-                direction: &packets.iter().map(|packet| packet.0).collect::<Vec<_>>(),
-                flags: &(0..packets.len()).map(|place| if place == 0 { first } else { flag::ACK }).collect::<Vec<_>>(),
-                payload_bytes: &packets.iter().map(|packet| packet.1).collect::<Vec<_>>(),
-                round_trip_time_ns: &round_trips,
-                acknowledgement_offset: &column(|packet| packet.2),
-                ..Packets::default()
-            };
-            Samples::default().take(&packets, way).count
-        };
-        let samples = |packets: &[(u8, u32, i64)], way| begun_with(flag::SYN, &[&[(0, 0, 0)], packets].concat(), way);
-        let hello = [(0, 1_448, 0), (0, 470, 0), (1, 0, 1_448), (1, 0, 1_918)];
-        assert_eq!(samples(&hello, 0), 0);
-        assert_eq!(samples(&[(0, 1_918, 0), (1, 0, 1_918)], 0), 0, "one packet until the card cuts it");
-        assert_eq!(samples(&[(0, 1_470, 0), (1, 0, 1_470)], 0), 0, "with timestamps it cuts this as well");
-        let slow = [(0, 1_448, 0), (1, 0, 1_448), (0, 470, 0), (1, 0, 1_918)];
-        assert_eq!(samples(&slow, 0), 0, "the second segment comes after the acknowledgement of the first");
-        assert_eq!(begun_with(flag::ACK, &slow, 0), 2, "within a connection nothing is said first");
-        assert_eq!(samples(&[(0, 517, 0), (1, 0, 517)], 0), 1, "of one segment there is nothing to collect");
-        assert_eq!(samples(&[&hello[..], &[(1, 90, 1_918), (0, 64, 0), (1, 0, 1_982)]].concat(), 0), 2);
-        let upload = [(0, 9_000, 0), (1, 0, 1_448), (1, 0, LONGEST_INSPECTED_BYTES + 1)];
-        assert_eq!(samples(&upload, 0), 1, "nobody collects that much");
-        assert_eq!(samples(&[(1, 1_448, 0), (1, 470, 0), (0, 0, 1_918)], 1), 1, "what servers say is not inspected");
     }
 
     #[test]
