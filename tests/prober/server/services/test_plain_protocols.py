@@ -329,8 +329,10 @@ def test_an_ftp_client_that_aborts_is_seen_to(here: Here) -> None:
         with socket.socket() as data:
             data.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
             data.connect((host, port))
-            ftp.sendcmd("RETR 300000-4.bin")
+            ftp.sendcmd("RETR 30000000-4.bin")  # more than the server's buffers take
             assert data.recv(1000)
             data.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        with pytest.raises(ftplib.error_temp, match="426"):
+            ftp.voidresp()
     (entry,) = since(here, before)
     assert entry.ending == "aborted-by-peer"
