@@ -17,6 +17,7 @@ from detector.one_capture.hypotheses.regular_looks import OF_LATE, LooksNats
 from detector.one_capture.hypotheses.sums import (
     DELAYS_BEYOND,
     any_delay,
+    any_irregular,
     any_leg,
     any_queue,
     delays_beyond_legs,
@@ -40,8 +41,8 @@ PROMPT, LATE_APPLICATION, LATE, SITE = range(4)
 #: Of split points, those where TLS ends and begins anew.
 ENDS_TLS = 0.1
 
-#: Of late applications, those where a person answers.
-_PERSONS = 0.5
+#: Of late applications, those that answer irregularly: a person does, or what there is to do varies.
+_IRREGULAR = 0.5
 
 #: Of split points, those that close towards the server by themselves once it has answered: where they can read what is
 #: said, where they cannot, and where TLS ends. What passes bytes on does not know that nothing more will be asked: of
@@ -53,8 +54,8 @@ _CLOSES_ITSELF, _CLOSES_UNREAD, _ENDS_TLS_AND_CLOSES = 0.1, 0.02, 0.6
 #: take as long as a leg: chosen on simulated seeds 5961, 5962, 5971 and 5972 (docs/decisions/101).
 _CLOSES_AT_ONCE = 0.9
 
-#: Of clients where persons answer, those that close by a habit of their own: a timer as steady as a wired leg, any
-#: delay, or as persons answer. Assumed; it bounds what closes say for a leg, and for a queue in it, however many.
+#: Of clients that answer irregularly, those that close by a habit of their own: a timer as steady as a wired leg, any
+#: delay, or as they answer. Assumed; it bounds what closes say for a leg, and for a queue in it, however many.
 _CLOSES_BY_HABIT = 0.05
 
 
@@ -192,9 +193,12 @@ def _end_parts(nats: ExchangeNats, prompt: Floats, priors: Priors, paths: Paths,
     """Log-likelihoods by way of being end to end (rows: prompt, late where an application answers, late in all, behind
     the site's front) and member, priors included: `prompt` is that of the first, `late` and `site` are the last two."""
     with_close = nats.all + nats.closes
-    # What shifts answers shifts no close: a slow link holds up what is longer than a FIN, a slow device computes.
-    shifted = by_nature(nats.all) + end_nats(nats.closes, paths)[:, None, None]
+    # What shifts answers shifts no close: a slow link holds up what is longer than a FIN, a slow device computes. What
+    # applications compute may shift theirs alone: as a split point does where TLS ends, but for the close.
     prompt_handshakes = end_nats(nats.handshake, paths)
+    applications = prompt_handshakes[:, None, None] + by_nature(nats.application)
+    shifted = np.logaddexp(by_nature(nats.all), applications) - np.log(2.0)
+    shifted += end_nats(nats.closes, paths)[:, None, None]
     return np.stack([
         prompt + _prompt(end_nats(with_close, paths), shifted, paths.shifts),
         log(priors.late_application) + prompt_handshakes + _late_application(nats, paths, priors.steady_application),
@@ -227,15 +231,15 @@ def _as_steady(nats: ExchangeNats, paths: Paths) -> Floats:
 
 
 def _late_application(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
-    """Log-likelihoods of applications that are late by one delay, a share of them as `steady` as a leg, or where a
-    person answers."""
+    """Log-likelihoods of applications that are late by one delay, a share of them as `steady` as a leg, or
+    irregularly."""
     by_delay = any_delay(nats.application, _late_close(nats, paths))
     if steady:
         as_leg = any_leg(sum_nats(by_nature(nats.application) + paths.natures[:, None]))
         as_leg += end_nats(nats.closes, paths)
         by_delay = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg)
-    by_person = nats.application[:, TimingTables.PERSON] + _persons_close(nats.closes, paths)
-    return np.logaddexp(log(1 - _PERSONS) + by_delay, log(_PERSONS) + by_person)
+    irregular = any_irregular(nats.application) + _close_irregularly(nats.closes, paths)
+    return np.logaddexp(log(1 - _IRREGULAR) + by_delay, log(_IRREGULAR) + irregular)
 
 
 def _given_late(parts: Floats, priors: Priors) -> Floats:
@@ -252,21 +256,21 @@ def _queued(nats: ExchangeNats, paths: Paths) -> Floats:
     closes as well, but for what the split point closes by itself."""
     close = _close_as_late(nats.close, _CLOSES_ITSELF, paths) + _close_as_late(nats.client_close, _CLOSES_UNREAD, paths)
     alike = any_queue(nats.all[:, TimingTables.LATE] + close)
-    apart = any_queue(nats.handshake[:, TimingTables.LATE] + close) + _late_or_person(nats)
+    apart = any_queue(nats.handshake[:, TimingTables.LATE] + close) + _late_or_irregular(nats)
     return _either(alike, apart)
 
 
 def _device(nats: ExchangeNats) -> Floats:
     """Log-likelihoods by member of a device that delays its closes as it does its answers: all is late by one delay, or
-    handshakes and closes are, and what applications and persons answer by another one."""
+    handshakes and closes are, and what applications answer by another one, or irregularly."""
     closes = nats.closes[:, TimingTables.LATE]
-    return _either(any_delay(nats.all, closes), any_delay(nats.handshake, closes) + _late_or_person(nats))
+    return _either(any_delay(nats.all, closes), any_delay(nats.handshake, closes) + _late_or_irregular(nats))
 
 
-def _late_or_person(nats: ExchangeNats) -> Floats:
-    """Log-likelihoods by member of what applications answer late by any delay, or a person."""
-    by_delay, by_person = any_delay(nats.application), nats.application[:, TimingTables.PERSON]
-    either: Floats = np.logaddexp(log(1 - _PERSONS) + by_delay, log(_PERSONS) + by_person)
+def _late_or_irregular(nats: ExchangeNats) -> Floats:
+    """Log-likelihoods by member of what applications answer late by any delay, or irregularly."""
+    by_delay, irregular = any_delay(nats.application), any_irregular(nats.application)
+    either: Floats = np.logaddexp(log(1 - _IRREGULAR) + by_delay, log(_IRREGULAR) + irregular)
     return either
 
 
@@ -280,12 +284,12 @@ def _close_as_late(close: Floats, at_once: float, paths: Paths) -> Floats:
 
 def _late_behind(nats: ExchangeNats, close: Floats, by_delay: Floats, paths: Paths, steady: float) -> Floats:
     """Log-likelihoods by member, leg and nature of answers and closes of applications that are late behind it: by any
-    one delay (`by_delay`), or by a person's, whose closes take as long as the leg (`close`)."""
+    one delay (`by_delay`), or irregularly, where closes take as long as the leg (`close`)."""
     if steady:
         as_leg = any_leg(sum_nats(by_nature(nats.application) + paths.natures[:, None]))
         by_delay = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg[:, None, None] + close)
-    by_person = nats.application[:, TimingTables.PERSON][:, None, None] + close
-    either: Floats = np.logaddexp(log(1 - _PERSONS) + by_delay, log(_PERSONS) + by_person)
+    irregular = any_irregular(nats.application)[:, None, None] + close
+    either: Floats = np.logaddexp(log(1 - _IRREGULAR) + by_delay, log(_IRREGULAR) + irregular)
     return either
 
 
@@ -311,10 +315,10 @@ def _late_by_more_closing(answers: Floats, closes: Floats, close: Floats) -> Flo
     return found
 
 
-def _persons_close(closes: Floats, paths: Paths) -> Floats:
-    """Log-likelihoods by member of closes of clients where persons answer: at once, or by a habit of the client's."""
+def _close_irregularly(closes: Floats, paths: Paths) -> Floats:
+    """Log-likelihoods by member of closes of clients that answer irregularly: at once, or by a habit of theirs."""
     by_timer = any_leg(sum_nats(by_nature(closes)[..., :WIRED]) - np.log(WIRED))
-    habits = np.stack([by_timer, any_delay(closes), closes[:, TimingTables.PERSON]], axis=-1)
+    habits = np.stack([by_timer, any_delay(closes), any_irregular(closes)], axis=-1)
     by_habit = sum_nats(habits) - np.log(habits.shape[1])
     at_once = log(1 - _CLOSES_BY_HABIT) + end_nats(closes, paths)
     either: Floats = np.logaddexp(at_once, log(_CLOSES_BY_HABIT) + by_habit)

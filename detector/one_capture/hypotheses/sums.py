@@ -6,6 +6,7 @@ import numpy as np
 
 from detector.one_capture.likelihoods.timing_tables import (
     HIDDEN_S,
+    IRREGULAR_SHARES,
     LATE_LEAST_S,
     LATE_SHARES,
     QUEUED_SHARES,
@@ -37,6 +38,11 @@ def any_leg(nats: Floats) -> Floats:
 def any_delay(nats: Floats, closes: Floats | float = 0.0) -> Floats:
     """Log-likelihoods by member of answers that are late by any one delay, given those of `closes` by delay."""
     return sum_nats(nats[:, TimingTables.LATE] + closes + np.log(LATE_SHARES))
+
+
+def any_irregular(nats: Floats) -> Floats:
+    """Log-likelihoods by member of irregular answers, of people or of programs that have now little, now much to do."""
+    return sum_nats(nats[:, TimingTables.IRREGULAR] + np.log(IRREGULAR_SHARES))
 
 
 def any_queue(nats: Floats) -> Floats:

@@ -6,7 +6,7 @@ The tables hold, by side and kind of exchange and by how much the transport's ow
 excess end to end, and of what a hidden leg leaves above its round trip. Late answers have no table, because any delay
 may be a habit of an application: they take a common delay and up to `LATE_RATIOS` times as long, as slow processors and
 timers with other work beside them do; or one of `TIMERS_S`, and hardly longer, as programs that sleep between looks do;
-or a person takes part, and they take anything.
+or they are irregular: a person takes part, and they take anything, or a program has now little, now much to do.
 
 The tables are made by `python -m benchmarks.one_ended_learning`; docs/methods/exchange_timing.md draws them.
 """
@@ -107,8 +107,22 @@ QUEUED_SHARES /= QUEUED_SHARES.sum()
 LATE_LEAST_S: Floats = np.concatenate([np.repeat(LATE_S, len(LATE_RATIOS)), TIMERS_S * _LEAST_OF_TIMERS])
 _LATE_MOST_S: Floats = np.concatenate([np.outer(LATE_S, LATE_RATIOS).ravel(), TIMERS_S * _MOST_OF_TIMERS])
 
-#: What people take to answer (s); log-uniform.
+#: What people take to answer (s), log-uniform.
 _PERSON_S = (0.1, 100.0)
+
+#: How many times as long as the least of `LATE_S` programs may take that have now little, now much to do, log-uniform:
+#: one as probable as another, and people as probable as all of them. Assumed, so that no shape of what work takes
+#: proves a leg (docs/decisions/130).
+_WORK_RATIOS = (6.0, 12.0, 30.0, 100.0)
+_PEOPLE = 0.5
+
+#: How probable irregular answers are of people, then of programs by least delay and then by ratio.
+IRREGULAR_SHARES: Floats = np.concatenate(
+    [
+        [_PEOPLE],
+        (1 - _PEOPLE) * np.repeat(LATE_S**-0.3 / (LATE_S**-0.3).sum() / len(_WORK_RATIOS), len(_WORK_RATIOS)),
+    ]
+)
 
 #: Share of the answers of a late application that come as if it were not.
 PROMPT_SHARE = 0.03
@@ -132,8 +146,8 @@ class TimingTables:
     """Log densities (nats per second of excess) of one side by hypothesis, looked up by bins of the excess.
 
     Hypotheses are a hidden leg of each of `HIDDEN_S` in each nature (natures of one leg beside each other), answers
-    that are late by each of `LATE_S` and `LATE_RATIOS` and by each of `TIMERS_S`, those of a person, and end to end in
-    each nature.
+    that are late by each of `LATE_S` and `LATE_RATIOS` and by each of `TIMERS_S`, irregular ones by each of
+    `IRREGULAR_SHARES`, and end to end in each nature.
     `variation_edges_s` bound the classes of variation of round trips. By class, `nature_nats` and `end_nature_nats` are
     the log probabilities of natures, `shift_nats` those of answers that are shifted end to end: by nothing, then as
     behind each of `HIDDEN_S` in each nature.
@@ -141,8 +155,8 @@ class TimingTables:
 
     HIDDEN = slice(0, len(HIDDEN_S) * NATURES)
     LATE = slice(HIDDEN.stop, HIDDEN.stop + len(LATE_SHARES))
-    PERSON = LATE.stop
-    END_BY_NATURE = slice(PERSON + 1, PERSON + 1 + END_NATURES)
+    IRREGULAR = slice(LATE.stop, LATE.stop + len(IRREGULAR_SHARES))
+    END_BY_NATURE = slice(IRREGULAR.stop, IRREGULAR.stop + END_NATURES)
     HYPOTHESES = END_BY_NATURE.stop
 
     def __init__(self, content: Mapping[str, Any], side: GroupSide) -> None:
@@ -197,8 +211,8 @@ class TimingTables:
         opening, name, excess_s = kind >= OPENING, CLASSES[kind % OPENING], _MIDDLES_S[bins]
         end = self._end(kind, variation)
         late = end.moved(LATE_LEAST_S, _LATE_MOST_S, excess_s)
-        late_or_person = np.concatenate([late, _log_uniform(*_PERSON_S, excess_s)[None]])
-        mixed = (1 - PROMPT_SHARE) * late_or_person + PROMPT_SHARE * end.density(excess_s)
+        late_or_irregular = np.concatenate([late, _irregular(excess_s)])
+        mixed = (1 - PROMPT_SHARE) * late_or_irregular + PROMPT_SHARE * end.density(excess_s)
         tables = self._learned["end_by_nature"][name][END_NATURES * opening :][:END_NATURES]
         end_by_nature = np.stack([_Histogram.of(self._edges_s, table).density(excess_s) for table in tables])
         above = self.crossing(kind, variation, bins, CROSSINGS if opening else {1: 1.0})
@@ -324,6 +338,12 @@ def _shift_nats(learned: Mapping[str, Any]) -> Floats:
     joint = (shares[:, 1:, None] * natures).reshape(len(shares), -1)
     nats: Floats = np.log(np.concatenate([shares[:, :1], joint], axis=1))
     return nats
+
+
+def _irregular(excess_s: Floats) -> Floats:
+    """The densities of irregular answers at these excesses: a row each of `IRREGULAR_SHARES`."""
+    by_work = [_log_uniform(least_s, ratio * least_s, excess_s) for least_s in LATE_S for ratio in _WORK_RATIOS]
+    return np.stack([_log_uniform(*_PERSON_S, excess_s), *by_work])
 
 
 def _log_uniform(least_s: float, most_s: float, excess_s: Floats) -> Floats:

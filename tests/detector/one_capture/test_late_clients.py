@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -77,7 +80,7 @@ def test_a_leg_shows_in_closes_where_people_pace_all_answers() -> None:
         for close_ms in (None, (60.4, 61.0, 62.5, 60.8, 61.9, 63.0), (0.3, 0.8, 0.2, 1.1, 0.4, 0.6), PACED_MS)
     )
     assert at_once < unknown / 2
-    assert late / (1 - late) > 2.5 * unknown / (1 - unknown)
+    assert late / (1 - late) > 1.5 * unknown / (1 - unknown)
     assert by_habit < LEAST_SPLIT[GroupSide.SERVER]
 
 
@@ -106,3 +109,50 @@ def _paced(excess_ms: tuple[float, ...] | list[float], kind: ExchangeKind, close
         [Talk(CLIENT, [(kind, late)], close_ms=close) for late, close in zip(excess_ms, closes, strict=True)],
         at_client=False,
     )
+
+
+def _log_uniform(least_ms: float, most_ms: float, generator: random.Random) -> float:
+    return least_ms * (most_ms / least_ms) ** generator.random()
+
+
+def _working(kinds: Sequence[ExchangeKind], least_ms: float, most_ms: float, *, leg_ms: float, closes: bool) -> float:
+    """How probable a split is before a client behind such a leg, 40 connections of which answer TLS handshakes at once
+    and all else after work that is now little, now much."""
+    generator = random.Random(7)
+    talks = [
+        Talk(
+            CLIENT,
+            [
+                (kind, leg_ms + (generator.uniform(0.3, 3.0) if kind in HANDSHAKES else
+                                 _log_uniform(least_ms, most_ms, generator)))
+                for kind in kinds
+            ],
+            close_ms=leg_ms + generator.random() if closes else None,
+        )
+        for _ in range(40)
+    ]  # fmt: skip
+    return float(judged(talks, at_client=False).groups.split[0])
+
+
+HANDSHAKES = (ExchangeKind.TLS_FINISHED,)
+OF_TLS = (ExchangeKind.TLS_FINISHED, ExchangeKind.TLS_DATA, ExchangeKind.TLS_DATA)
+
+
+@pytest.mark.parametrize(("least_ms", "most_ms"), [(1, 2_000), (5, 2_000), (20, 2_000), (10, 60), (20, 200), (10, 400)])
+def test_work_that_varies_behind_prompt_handshakes_is_no_split_that_ends_tls(least_ms: float, most_ms: float) -> None:
+    assert _working(OF_TLS, least_ms, most_ms, leg_ms=0.0, closes=True) < LEAST_SPLIT[GroupSide.SERVER]
+
+
+@pytest.mark.parametrize("closes", [True, False])
+@pytest.mark.parametrize("kind", [ExchangeKind.COMMAND, ExchangeKind.HTTP_NEXT_REQUEST, ExchangeKind.TURN])
+@pytest.mark.parametrize(("least_ms", "most_ms"), [(5, 2_000), (20, 2_000), (10, 60), (20, 200)])
+def test_the_shape_of_what_work_takes_proves_no_leg(
+    kind: ExchangeKind, least_ms: float, most_ms: float, closes: bool
+) -> None:
+    assert _working([kind] * 3, least_ms, most_ms, leg_ms=0.0, closes=closes) < LEAST_SPLIT[GroupSide.SERVER]
+
+
+@pytest.mark.parametrize("leg_ms", [40.0, 150.0])
+@pytest.mark.parametrize("closes", [True, False])
+def test_a_leg_that_handshakes_cross_shows_whatever_work_takes(leg_ms: float, closes: bool) -> None:
+    assert _working(OF_TLS, 1, 300, leg_ms=leg_ms, closes=closes) > LEAST_SPLIT[GroupSide.SERVER]

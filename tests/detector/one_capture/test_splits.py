@@ -116,7 +116,7 @@ def test_a_host_whose_answers_vary_as_no_wire_does_shows_no_leg_inside_its_site(
     ranks = [(number + 0.5) / 100 for number in range(100)]
     varying = of_one_late_host([100.0 * np.exp(0.6 * NormalDist().inv_cdf(rank)) for rank in ranks])
     steady = of_one_late_host([38.0 + rank for rank in ranks[::3]])
-    assert 1 - varying.probability[Verdict.REGULAR] > 0.9
+    assert 1 - varying.probability[Verdict.REGULAR] > 0.8
     assert varying.verdict is Verdict.INCONCLUSIVE
     assert steady.verdict is Verdict.SPLIT_TCP
     assert steady.where is SplitPlace.SERVER
