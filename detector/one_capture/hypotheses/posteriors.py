@@ -63,8 +63,8 @@ _SPLITS = ("split", "connects first", "cache", "unsteady", "split and devices")
 _NOT_EACH_BY_ITSELF = (*_SPLITS, "holding", "handshakes answered", "one front")
 
 #: Of groups of clients, those in which an address is several clients', each of which has its own connections: behind a
-#: NAT, or a relay with an address of its own. Assumed.
-_CROWDS = 0.1
+#: NAT, as homes, companies and carriers have one, or a relay with an address of its own. Assumed.
+_CROWDS = 0.5
 
 #: Hypotheses in which each client has a leg, or is late, by itself.
 _BY_CLIENT = ("split", "unsteady", "split and devices", "each by itself", "busy", "devices", "programs")

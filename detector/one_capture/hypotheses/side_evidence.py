@@ -33,9 +33,9 @@ from detector.one_capture.members import Ints, codes, numbered
 #: Groups that are split more probably than this are asked whether their clients look for work at regular times.
 _SUSPECT = 0.5
 
-#: Groups that are split more probably than this are asked whether addresses are several clients', where they have no
-#: more connections than that: each takes as much to weigh as a member.
-_MAY_BE_SPLIT, _MOST_CONNECTIONS = 0.05, 512
+#: Groups that are split more probably than this, a tenth of what they are beforehand, are asked whether addresses are
+#: several clients', where they have no more connections than that: each takes as much to weigh as a member.
+_MAY_BE_SPLIT, _MOST_CONNECTIONS = 0.02, 512
 
 _ALL = slice(None)
 
