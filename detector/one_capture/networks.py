@@ -25,6 +25,9 @@ _OF_IPV4 = 0xFFFF
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
+#: Addresses that one organisation uses by itself (RFC 1918, RFC 4193).
+_PRIVATE = [ipaddress.ip_network(each) for each in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")]
+
 
 class NetworkTable:
     """Names of networks by prefix, the longest prefix of an address first (as routers look up routes)."""
@@ -102,6 +105,14 @@ class Places(Struct, frozen=True):
     network: Sequence[str]
     port: Ints
 
+    def are_private(self, answering: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """By group, whether several members are `answering`, and have addresses that nobody but one organisation routes
+        (RFC 1918, RFC 4193)."""
+        private = np.array([_is_private(address) for address in self.member_address], np.bool_)
+        group, groups = self.member_group, len(self.network)
+        count, of_others = (np.bincount(group[which], minlength=groups) for which in (answering, answering & ~private))
+        return np.asarray((count > 1) & (of_others == 0))
+
     def in_one_prefix(self, answering: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """By group, whether several members are `answering`, and have addresses of one prefix: one operator's site."""
         group, groups = self.member_group[answering], len(self.network)
@@ -143,6 +154,11 @@ def come_one_way(columns: Mapping[str, npt.NDArray[Any]], where: Places) -> npt.
     is_shared = np.bincount(np.unique(clients * count + servers) % count, minlength=count) > 1
     meets_others = np.bincount(clients, weights=is_shared[servers]) > 0
     return np.asarray(np.bincount(where.group, weights=meets_others[clients], minlength=groups) == 0)
+
+
+def _is_private(address: str) -> bool:
+    parsed = ipaddress.ip_address(address)
+    return any(parsed in network for network in _PRIVATE if network.version == parsed.version)
 
 
 def _prefixes(rows: npt.NDArray[np.uint8]) -> Ints:

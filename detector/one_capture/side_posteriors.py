@@ -123,8 +123,7 @@ def _weigh(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
     evidence = _evidence(vantage, side, where, timing, variation_s)
     if at_client:
         of_stacks, (one_way, farther) = np.zeros(groups), np.zeros((2, groups), np.bool_)
-        stacks, one_prefix = _server_stacks(vantage, where), where.in_one_prefix(answering)
-        beside = of_servers(timing, variation_s, evidence.waiting, stacks, where.member_group, one_prefix)
+        beside = of_servers(timing, variation_s, evidence.waiting, _server_stacks(vantage, where), where)
     else:
         of_stacks = answered * _client_stack_nats(vantage, where)
         one_way, farther = come_one_way(vantage.columns, where), farther_ports(timing, where)

@@ -29,13 +29,16 @@ _LONGEST_WIRE_S, _SATELLITE_NATS = 0.4, -4.0
 
 class Beside(Struct, frozen=True):
     """Log-likelihoods of what is seen of groups beside members: end to end, split, split with handshakes that wait for
-    the far leg, or pass, end to end where programs speak that stand at a wire as split points do, and behind one front
-    of all servers, which stands as a split point does."""
+    the far leg, or pass, end to end where programs speak that stand at a wire as split points do, where libraries
+    compute keys, at one place or anywhere, where servers are edges at one place, and behind one front of all servers,
+    which stands as a split point does."""
 
     end: Floats
     split: Floats
     waits: Floats
     programs: Floats
+    slow_handshakes: Floats
+    edges: Floats
     one_front: Floats
 
     def of(self, groups: slice | Ints) -> Beside:
@@ -48,7 +51,7 @@ class Beside(Struct, frozen=True):
         tell (`Priors.steady_application`), unless it stands beside its client."""
         nothing, never = np.zeros(len(near_s)), np.full(len(near_s), -np.inf)
         programs = np.where(near_s < _ONE_SITE_S, 0.0, -np.inf) if at_client else nothing
-        return cls(nothing, nothing, nothing, programs, never)
+        return cls(nothing, nothing, nothing, programs, programs, never, never)
 
 
 def of_servers(
@@ -56,15 +59,16 @@ def of_servers(
     variation_s: Floats,
     waiting: WaitingNats,
     stacks: GroupStacks,
-    group: Ints,
-    one_prefix: npt.NDArray[np.bool_],
+    where: Places,
 ) -> Beside:
-    """What servers' near ends say of groups; `group` is by member, and groups of `one_prefix` are of one operator.
+    """What servers' near ends say of groups.
 
     Timers may delay acknowledgements where nothing else shows a near end: of hosts whose handshakes were not captured,
     and where handshakes wait for the far leg, since SYN-ACKs may then be the servers'.
     """
-    groups = len(variation_s)
+    groups, group = len(variation_s), where.member_group
+    answering = np.bincount(timing.member, minlength=len(group)) > 0
+    one_prefix = where.in_one_prefix(answering)
     handshakes_vary_s = timing.of_groups(timing.handshake_variation_s, group, groups)
     varies_s = np.fmax(variation_s, handshakes_vary_s)[group]
     undelayed_s = np.fmin(np.where(np.isnan(timing.handshake_s), np.nan, timing.near_s), timing.prompt_s)
@@ -76,10 +80,12 @@ def of_servers(
     own, one = near_nats(
         plain_s, varies_s, timing.timed_connections, None, group, groups, timed=True, one_prefix=one_prefix
     )
-    # That all servers are programs which take as long as legs has a common cause at one site, elsewhere each its own.
-    at_one_site = one_prefix | (timing.of_groups(timing.near_s, group, groups) < _ONE_SITE_S)
-    programs, one_front = (np.where(where, split, -np.inf) for where in (at_one_site, one_prefix))
-    return Beside(end, split, end + one - own, programs, one_front)
+    # That all servers are programs which take as long as legs, or such libraries, has a common cause at one site or in
+    # one organisation, elsewhere each its own.
+    at_one_site = one_prefix | where.are_private(answering)
+    at_one_site |= timing.of_groups(timing.near_s, group, groups) < _ONE_SITE_S
+    machines, one_front = (np.where(is_so, split, -np.inf) for is_so in (at_one_site, one_prefix))
+    return Beside(end, split, end + one - own, machines, machines, split, one_front)
 
 
 def of_clients(
@@ -103,4 +109,4 @@ def of_clients(
     # Where handshakes pass, so do SYNs and first words: both are the clients' own.
     of_path = answered * (of_times + of_links)
     no_front = np.full(len(variation_s), -np.inf)
-    return Beside(nothing, of_path + of_stacks + of_words, of_path, of_path + of_words, no_front)
+    return Beside(nothing, of_path + of_stacks + of_words, of_path, of_path + of_words, of_path, no_front, no_front)

@@ -9,8 +9,9 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from detector.one_capture.hypotheses.crossing_habits import CONNECTED, Legs, any_habit, joined_legs
 from detector.one_capture.hypotheses.fronts import FrontNats, front_nats, joined_fronts
+from detector.one_capture.hypotheses.habits.close_habits import close_as_late, close_behind, close_irregularly
+from detector.one_capture.hypotheses.habits.crossing_habits import CONNECTED, Legs, any_habit, joined_legs
 from detector.one_capture.hypotheses.moments import MomentNats
 from detector.one_capture.hypotheses.natures import WIRED, Paths, by_nature, end_nats
 from detector.one_capture.hypotheses.regular_looks import OF_LATE, LooksNats
@@ -26,11 +27,7 @@ from detector.one_capture.hypotheses.sums import (
 )
 from detector.one_capture.likelihoods.exchange_nats import ExchangeNats
 from detector.one_capture.likelihoods.priors import Priors
-from detector.one_capture.likelihoods.timing_tables import (
-    LEG_NATS,
-    Floats,
-    TimingTables,
-)
+from detector.one_capture.likelihoods.timing_tables import LEG_NATS, Floats, TimingTables
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
 from detector.one_capture.members import Ints
 
@@ -54,9 +51,12 @@ _CLOSES_ITSELF, _CLOSES_UNREAD, _ENDS_TLS_AND_CLOSES = 0.1, 0.02, 0.6
 #: take as long as a leg: chosen on simulated seeds 5961, 5962, 5971 and 5972 (docs/decisions/101).
 _CLOSES_AT_ONCE = 0.9
 
-#: Of clients that answer irregularly, those that close by a habit of their own: a timer as steady as a wired leg, any
-#: delay, or as they answer. Assumed; it bounds what closes say for a leg, and for a queue in it, however many.
-_CLOSES_BY_HABIT = 0.05
+#: Of hosts that are late in TLS handshakes and otherwise, those that are late in handshakes alone, by what keys take to
+#: compute: assumed.
+_IN_HANDSHAKES_ALONE = 0.3
+
+#: Of machines whose libraries compute keys for long, those whose applications compute before each answer: assumed.
+_COMPUTES_ALWAYS = 0.2
 
 
 class MemberNats(Struct, frozen=True):
@@ -66,10 +66,12 @@ class MemberNats(Struct, frozen=True):
     member and each of `HIDDEN_S` where everything crosses the leg, `legs_behind_tls` where TLS ends at the split point;
     `unsteady` by member, given a leg that varies, or a host behind it, as much as hosts that are late do; `late` are
     the row of `parts` where everything is late, and `device`, given a device that delays its closes as it does its
-    answers, both in two rows: late in ways of their own, and as steady as a leg; `programs` by member and time, given
-    programs that compute for so long before all that they say, as steadily as a leg would take, in two rows: those that
-    do so before they close as well, and those that close at once; `answers`: whether a member answered anything, and
-    `speaks_web`, whether TLS or HTTP. `habits` are legs by each habit of split points (`crossing_habits.HABIT_NATS`),
+    answers, in rows: late in ways of their own, and as steady as a leg, and of the first one row more, where libraries
+    alone are late, in TLS handshakes; `programs` by member and time, given programs that compute for so long before all
+    that they say, as steadily as a leg would take, in two rows: those that do so before they close as well, and those
+    that close at once; `slow_handshakes` likewise, given libraries that do so before TLS handshake flights alone;
+    `answers`: whether a member answered anything, `shakes_hands`, whether in TLS handshakes, and `speaks_web`, whether
+    TLS or HTTP. `habits` are legs by each habit of split points (`crossing_habits.HABIT_NATS`),
     where these are weighed; `legs` are those of any one.
     """
 
@@ -80,8 +82,10 @@ class MemberNats(Struct, frozen=True):
     legs: Floats
     legs_behind_tls: Floats
     programs: Floats
+    slow_handshakes: Floats
     unsteady: Floats
     answers: npt.NDArray[np.bool_]
+    shakes_hands: npt.NDArray[np.bool_]
     speaks_web: npt.NDArray[np.bool_]
     habits: tuple[Legs, ...] = ()
 
@@ -93,8 +97,9 @@ class MemberNats(Struct, frozen=True):
         """Those of some members."""
         return MemberNats(
             self.parts[:, members], self.fronts.of(members), self.late[:, members], self.device[:, members],
-            self.legs[members], self.legs_behind_tls[members], self.programs[:, members], self.unsteady[members],
-            self.answers[members], self.speaks_web[members],
+            self.legs[members], self.legs_behind_tls[members], self.programs[:, members],
+            self.slow_handshakes[members], self.unsteady[members], self.answers[members], self.shakes_hands[members],
+            self.speaks_web[members],
             tuple(each.of(members) for each in self.habits),
         )  # fmt: skip
 
@@ -107,7 +112,7 @@ class MemberNats(Struct, frozen=True):
         late = np.logaddexp(parts[LATE_APPLICATION] - np.log(2.0), log(priors.late_application / 2) + sometimes)
         parts[LATE_APPLICATION] = np.where(known, late, parts[LATE_APPLICATION])
         programs = np.where(known[:, None], np.logaddexp(self.programs, legs) - np.log(2.0), self.programs)
-        return replace(self, parts=parts, programs=programs, unsteady=_given_late(parts, priors))
+        return replace(self, parts=parts, programs=programs, unsteady=_given_late(parts, self.late, priors))
 
     def with_moments(self, nats: MomentNats) -> MemberNats:
         """Given by member how late answers of one moment are."""
@@ -119,13 +124,14 @@ class MemberNats(Struct, frozen=True):
         """Given by member whether all that is said lies on the grid of a program that looks at regular times; such a
         program may stand behind a leg as well, which is no longer than what its answers take."""
         looking = log(priors.late * OF_LATE / 2) + nats.looks
-        varying, steady = self.late
+        varying, steady, in_handshakes = self.late
         late = np.stack([
             np.logaddexp(varying, looking + np.logaddexp(self.device[0] - log(1 - priors.steady), any_leg(self.legs))),
             steady + nats.steady,
+            in_handshakes,
         ])  # fmt: skip
         parts, behind = self.parts.copy(), np.logaddexp(0.0, looking)
-        parts[LATE] = np.logaddexp(*late)
+        parts[LATE] = np.logaddexp.reduce(late)
         return replace(
             self,
             parts=parts,
@@ -134,6 +140,7 @@ class MemberNats(Struct, frozen=True):
             legs=self.legs + behind[:, None],
             legs_behind_tls=self.legs_behind_tls + behind[:, None],
             programs=self.programs + behind[:, None],
+            slow_handshakes=self.slow_handshakes + behind[:, None],
             unsteady=self.unsteady + behind,
         )
 
@@ -161,19 +168,26 @@ def member_nats(
     late = log(priors.late) + _late(nats, paths, priors.steady)
     every = habits or (nats,)
     fronts = front_nats(every, speaks_web, priors, paths)
-    parts = _end_parts(nats, np.log(priors.prompt(speaks_web)), priors, paths, np.logaddexp(*late), fronts.any)
+    parts = _end_parts(nats, np.log(priors.prompt(speaks_web)), priors, paths, np.logaddexp.reduce(late), fronts.any)
     behind = [_Said.behind(each, priors, paths) for each in every]
     of_habits = tuple(Legs(*_leg_nats(*each, priors, paths)) for each in zip(every, behind, strict=True))
     legs, behind_tls = (any_habit([getattr(each, name) for each in of_habits]) for name in Legs.__struct_fields__)
-    answers = np.any(nats.handshake != 0, axis=1) | np.any(nats.application != 0, axis=1)
-    unsteady = _queued(nats, paths) if priors.closes else _given_late(parts, priors)
+    answers = nats.shakes_hands | np.any(nats.application != 0, axis=1)
+    unsteady = _queued(nats, paths) if priors.closes else _given_late(parts, late, priors)
     device = np.full((2, len(legs)), -np.inf)
     if priors.devices:
         device = np.stack([log(1 - priors.steady) + _device(nats), log(priors.steady) + any_leg(legs)])
     once = CONNECTED if habits else 0
-    programs = _programs(nats, behind[once], paths) if priors.programs else np.full((2, *legs.shape), -np.inf)
+    programs, slow_handshakes = np.full((2, *legs.shape), -np.inf), np.full(legs.shape, -np.inf)
+    if priors.programs:
+        said = _said_by_programs(nats, behind[once], paths)
+        programs = end_nats(nats.handshake, paths)[:, None] + said + LEG_NATS
+        slow_handshakes = _slow_handshakes(nats, said, priors, paths)
     of_habits = tuple(each.or_else(legs, behind_tls) for each in of_habits) if habits else ()
-    return MemberNats(parts, fronts, late, device, legs, behind_tls, programs, unsteady, answers, speaks_web, of_habits)
+    return MemberNats(
+        parts, fronts, late, device, legs, behind_tls, programs, slow_handshakes, unsteady, answers,
+        nats.shakes_hands, speaks_web, of_habits,
+    )  # fmt: skip
 
 
 def joined_members(every: Sequence[MemberNats]) -> MemberNats:
@@ -209,12 +223,22 @@ def _end_parts(nats: ExchangeNats, prompt: Floats, priors: Priors, paths: Paths,
 
 def _late(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
     """Log-likelihoods of hosts that are late in every answer: by one delay, or by one in handshakes and another one
-    where applications answer; and (second row) of the share of them that are as `steady` as a leg."""
-    apart = any_delay(nats.handshake) + _late_application(nats, paths, 0.0)
-    alike = any_delay(nats.all, _late_close(nats, paths))
-    either = _either(alike, apart)
-    as_steady = log(steady) + _as_steady(nats, paths) if steady else np.full(len(either), -np.inf)
-    return np.stack([log(1 - steady) + either, as_steady])
+    where applications answer; (second row) of the share of them that are as `steady` as a leg; and (third row) of those
+    whose libraries are late in handshakes, as steadily or not, and whose applications answer at once."""
+    late, at_once = _late_application(nats, paths, 0.0), end_nats(nats.application + nats.closes, paths)
+    by_delay = any_delay(nats.handshake)
+    as_leg = any_leg(sum_nats(by_nature(nats.handshake) + paths.natures[:, None]))
+    shakes = nats.shakes_hands
+    alone = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg) + at_once
+    varying = _either(any_delay(nats.all, _late_close(nats, paths)), by_delay + late)
+    alike = _as_steady(nats, paths)
+    as_steady = np.where(shakes, _either(alike, as_leg + late), alike)
+    otherwise = np.where(shakes, log(1 - _IN_HANDSHAKES_ALONE), 0.0)
+    return np.stack([
+        otherwise + log(1 - steady) + varying,
+        otherwise + log(steady) + as_steady,
+        np.where(shakes, log(_IN_HANDSHAKES_ALONE) + alone, -np.inf),
+    ])  # fmt: skip
 
 
 def _either(alike: Floats, apart: Floats) -> Floats:
@@ -226,7 +250,7 @@ def _either(alike: Floats, apart: Floats) -> Floats:
 def _as_steady(nats: ExchangeNats, paths: Paths) -> Floats:
     """Log-likelihoods of hosts whose answers take what a leg would add: the tables assume the shapes of hosts' delays,
     so that the shape alone tells a leg from them by so much and no more, however many answers there are."""
-    close = _close_behind(nats.closes, _CLOSES_AT_ONCE, paths)
+    close = close_behind(nats.closes, _CLOSES_AT_ONCE, paths)
     return any_leg(sum_nats(by_nature(nats.all) + close + paths.natures[:, None]))
 
 
@@ -238,23 +262,24 @@ def _late_application(nats: ExchangeNats, paths: Paths, steady: float) -> Floats
         as_leg = any_leg(sum_nats(by_nature(nats.application) + paths.natures[:, None]))
         as_leg += end_nats(nats.closes, paths)
         by_delay = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg)
-    irregular = any_irregular(nats.application) + _close_irregularly(nats.closes, paths)
+    irregular = any_irregular(nats.application) + close_irregularly(nats.closes, paths)
     return np.logaddexp(log(1 - _IRREGULAR) + by_delay, log(_IRREGULAR) + irregular)
 
 
-def _given_late(parts: Floats, priors: Priors) -> Floats:
-    """Log-likelihoods by member of being late where applications answer or in all answers, given that it is."""
+def _given_late(parts: Floats, late: Floats, priors: Priors) -> Floats:
+    """Log-likelihoods by member of being late where applications answer or in all answers, given that it is: not in
+    handshakes alone, which no leg makes so."""
     if not priors.unsteady:
         return np.full(parts.shape[1], -np.inf)
-    shares = np.asarray([log(priors.late_application), log(priors.late)])
-    late: Floats = sum_nats(parts[1:3].T - shares) - np.log(2.0)
-    return late
+    in_all = np.logaddexp(late[0], late[1]) - log(priors.late)
+    found: Floats = np.logaddexp(parts[LATE_APPLICATION] - log(priors.late_application), in_all) - np.log(2.0)
+    return found
 
 
 def _queued(nats: ExchangeNats, paths: Paths) -> Floats:
     """Log-likelihoods by member of a leg in which something queues, so that answers take it or some times as long; and
     closes as well, but for what the split point closes by itself."""
-    close = _close_as_late(nats.close, _CLOSES_ITSELF, paths) + _close_as_late(nats.client_close, _CLOSES_UNREAD, paths)
+    close = close_as_late(nats.close, _CLOSES_ITSELF, paths) + close_as_late(nats.client_close, _CLOSES_UNREAD, paths)
     alike = any_queue(nats.all[:, TimingTables.LATE] + close)
     apart = any_queue(nats.handshake[:, TimingTables.LATE] + close) + _late_or_irregular(nats)
     return _either(alike, apart)
@@ -274,14 +299,6 @@ def _late_or_irregular(nats: ExchangeNats) -> Floats:
     return either
 
 
-def _close_as_late(close: Floats, at_once: float, paths: Paths) -> Floats:
-    """Log-likelihoods by member and delay of closes that take as long as answers, or `at_once`, a share of members."""
-    late: Floats = np.logaddexp(
-        log(1 - at_once) + close[:, TimingTables.LATE], log(at_once) + end_nats(close, paths)[:, None]
-    )
-    return late
-
-
 def _late_behind(nats: ExchangeNats, close: Floats, by_delay: Floats, paths: Paths, steady: float) -> Floats:
     """Log-likelihoods by member, leg and nature of answers and closes of applications that are late behind it: by any
     one delay (`by_delay`), or irregularly, where closes take as long as the leg (`close`)."""
@@ -297,7 +314,7 @@ def _late_in_all_behind(nats: ExchangeNats, close: Floats, by_delay: Floats) -> 
     """The same of hosts that are late in every answer behind it: by one delay, or by one in handshakes and another one
     where applications answer. Delays are as probable as end to end, so that closes tell the leg, not answers alone."""
     late = by_delay + delays_beyond_legs(nats.handshake[:, TimingTables.LATE])[:, :, None]
-    both = np.flatnonzero(np.any(nats.handshake != 0, axis=1))  # without handshakes one delay is the other
+    both = np.flatnonzero(nats.shakes_hands)  # without handshakes one delay is the other
     alike = _late_by_more_closing(nats.all[both], nats.closes[both], close[both])
     late[both] = _either(alike, late[both])
     found: Floats = late + DELAYS_BEYOND[:, None]
@@ -315,19 +332,9 @@ def _late_by_more_closing(answers: Floats, closes: Floats, close: Floats) -> Flo
     return found
 
 
-def _close_irregularly(closes: Floats, paths: Paths) -> Floats:
-    """Log-likelihoods by member of closes of clients that answer irregularly: at once, or by a habit of theirs."""
-    by_timer = any_leg(sum_nats(by_nature(closes)[..., :WIRED]) - np.log(WIRED))
-    habits = np.stack([by_timer, any_delay(closes), any_irregular(closes)], axis=-1)
-    by_habit = sum_nats(habits) - np.log(habits.shape[1])
-    at_once = log(1 - _CLOSES_BY_HABIT) + end_nats(closes, paths)
-    either: Floats = np.logaddexp(at_once, log(_CLOSES_BY_HABIT) + by_habit)
-    return either
-
-
 def _late_close(nats: ExchangeNats, paths: Paths) -> Floats:
     """Log-likelihoods by member and delay of the closes of hosts that are late: late by the same, or at once."""
-    return _close_as_late(nats.closes, _CLOSES_AT_ONCE, paths)
+    return close_as_late(nats.closes, _CLOSES_AT_ONCE, paths)
 
 
 class _Said(Struct, frozen=True):
@@ -341,8 +348,8 @@ class _Said(Struct, frozen=True):
     @classmethod
     def behind(cls, nats: ExchangeNats, priors: Priors, paths: Paths) -> _Said:
         """Of what stands behind a leg."""
-        closes = _close_behind(nats.close, _CLOSES_ITSELF, paths)
-        closes += _close_behind(nats.client_close, _CLOSES_UNREAD, paths)
+        closes = close_behind(nats.close, _CLOSES_ITSELF, paths)
+        closes += close_behind(nats.client_close, _CLOSES_UNREAD, paths)
         steady, by_delay = priors.steady_application, None
         if priors.closes:
             by_delay = _late_by_more_closing(nats.application, nats.closes, closes)
@@ -363,27 +370,30 @@ def _leg_nats(nats: ExchangeNats, said: _Said, priors: Priors, paths: Paths) -> 
             crossing + log(1.0 - priors.late),
             log(priors.late) + _late_in_all_behind(nats, said.closes, said.by_delay),
         )
-    tls_close = _close_behind(nats.closes, _ENDS_TLS_AND_CLOSES, paths)
+    tls_close = close_behind(nats.closes, _ENDS_TLS_AND_CLOSES, paths)
     tls_ends = end_nats(nats.handshake, paths)[:, None, None] + by_nature(nats.application) + tls_close
     natures = paths.natures[:, None]
     return sum_nats(crossing + natures) + LEG_NATS, sum_nats(tls_ends + natures) + LEG_NATS
 
 
-def _programs(nats: ExchangeNats, said: _Said, paths: Paths) -> Floats:
-    """Log-likelihoods by member and time of programs that compute for so long before they go on, and libraries of which
-    answer TLS handshakes at once: all is as late as behind a wired leg, or (second row) all but closes."""
+def _said_by_programs(nats: ExchangeNats, said: _Said, paths: Paths) -> Floats:
+    """Log-likelihoods by member and time of what programs say that compute for so long before they go on: all is as
+    late as behind a wired leg, or (second row) all but closes."""
     closing_at_once = by_nature(nats.application) + end_nats(nats.closes, paths)[:, None, None]
-    said_so = np.stack([sum_nats(each[..., :WIRED]) - np.log(WIRED) for each in (said.all, closing_at_once)])
-    programs: Floats = end_nats(nats.handshake, paths)[:, None] + said_so + LEG_NATS
-    return programs
+    return np.stack([sum_nats(each[..., :WIRED]) - np.log(WIRED) for each in (said.all, closing_at_once)])
 
 
-def _close_behind(close: Floats, at_once: float, paths: Paths) -> Floats:
-    """Log-likelihoods by member, leg and nature of closes that take as long as the leg; a share of members close
-    `at_once`, all of their connections alike."""
-    fast = log(at_once) + end_nats(close, paths)[:, None, None]
-    either: Floats = np.logaddexp(log(1 - at_once) + by_nature(close), fast)
-    return either
+def _slow_handshakes(nats: ExchangeNats, said: Floats, priors: Priors, paths: Paths) -> Floats:
+    """Log-likelihoods by member and time of machines whose libraries compute keys for so long before TLS handshake
+    flights, as steadily as a leg would take, wherever they stand, and longer as often. Applications answer as those of
+    others, or compute as well, for another time (`said`, of programs)."""
+    shaking = sum_nats(by_nature(nats.handshake) + paths.natures[:, None]) + np.maximum(LEG_NATS, 0.0)
+    at_once = log(1 - priors.late_application) + end_nats(nats.application + nats.closes, paths)
+    late = log(priors.late_application) + _late_application(nats, paths, priors.steady_application)
+    computing = log(_COMPUTES_ALWAYS) + any_leg(np.logaddexp(*said) - np.log(2.0))
+    usual = log(1 - _COMPUTES_ALWAYS) + np.logaddexp(at_once, late)
+    found: Floats = shaking + np.logaddexp(usual, computing)[:, None]
+    return found
 
 
 def _prompt(end: Floats, shifted: Floats, shift_nats: Floats) -> Floats:

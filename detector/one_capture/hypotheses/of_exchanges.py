@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.cached_answers import CacheNats
-from detector.one_capture.hypotheses.crossing_habits import any_habit
+from detector.one_capture.hypotheses.habits.crossing_habits import any_habit
 from detector.one_capture.hypotheses.member_nats import ENDS_TLS
 from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import any_leg, by_group, legs_by_group, log
@@ -26,14 +26,14 @@ _ALL_ELSEWHERE = 1 / 3
 
 
 #: Without a leg that one port has and another does not.
-_NO_LEG_IN_THE_NETWORK = ("end", "programs", "one_front")
+_NO_LEG_IN_THE_NETWORK = ("end", "programs", "slow_handshakes", "edges", "one_front")
 
 
 class OfExchanges(Struct, frozen=True):
     """Log-likelihoods of groups' exchanges: end to end, behind a split whose leg everything crosses, behind one where
     TLS ends, behind one that connects before it answers, behind a cache, behind an unsteady leg, behind something that
-    answers handshakes alone, end to end where programs take as long as a leg, and behind one front of all servers, its
-    prior included."""
+    answers handshakes alone, end to end where programs, or keys in TLS handshakes, take as long as a leg, of
+    edges that fetch what they answer, and behind one front of all servers, its prior included."""
 
     end: Floats
     crossing: Floats
@@ -43,6 +43,8 @@ class OfExchanges(Struct, frozen=True):
     unsteady: Floats
     answered: Floats
     programs: Floats
+    slow_handshakes: Floats
+    edges: Floats
     one_front: Floats
 
     @property
@@ -104,5 +106,7 @@ def _of(groups: Groups, waiting: WaitingNats, answered: Floats, cached: CacheNat
         unsteady=of_any(Groups.unsteady),
         answered=of_any(lambda each: each.behind_answered(answered)),
         programs=groups.programs(cached),
+        slow_handshakes=groups.slow_handshakes(),
+        edges=of_any(lambda each: each.edges(cached)),
         one_front=of_any(Groups.behind_one_front),
     )

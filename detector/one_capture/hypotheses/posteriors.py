@@ -12,6 +12,8 @@ A *member* is what has a hidden leg of its own: a server's address at the client
 - hosts that are alike: one sort of path delays all their answers by the same short time;
 - busy hosts: most members are late, each in its own way;
 - devices: most members' devices delay all that they say, each in its own way, and their closes as well;
+- slow handshakes: libraries compute keys for as long, and as steadily, as a leg would take;
+- edges: servers beside each other answer TLS handshakes, or what they hold, at once, and fetch the rest from afar;
 - one front: all servers of one operator stand behind one balancer or front end of the site's;
 - programs: end to end, and machines compute for as long, and as steadily, as a leg would take before all that they
   say, but for what libraries answer;
@@ -59,6 +61,9 @@ HOLDS_ACKS = 0.005
 #: Hypotheses of a split in the network but for that of one whose acknowledgements are held back.
 _SPLITS = ("split", "connects first", "cache", "unsteady", "split and devices")
 
+#: Hypotheses of groups that are late, but for those in which members are late each by itself.
+_LATE = ("busy", "devices", "programs", "slow handshakes", "edges")
+
 #: Hypotheses that say where no server's own leg is: in the network, behind one front, or nowhere known.
 _NOT_EACH_BY_ITSELF = (*_SPLITS, "holding", "handshakes answered", "one front")
 
@@ -67,7 +72,9 @@ _NOT_EACH_BY_ITSELF = (*_SPLITS, "holding", "handshakes answered", "one front")
 _CROWDS = 0.5
 
 #: Hypotheses in which each client has a leg, or is late, by itself.
-_BY_CLIENT = ("split", "unsteady", "split and devices", "each by itself", "busy", "devices", "programs")
+_BY_CLIENT = (
+    "split", "unsteady", "split and devices", "each by itself", "busy", "devices", "programs", "slow handshakes",
+)  # fmt: skip
 
 #: Fields of a posterior that have a row for each member.
 BY_MEMBER = ("leg_nats", "member_site", "member_wired_site")
@@ -112,8 +119,8 @@ def joined(parts: Sequence[Posterior]) -> Posterior:
 
 class Seen(Struct, frozen=True):
     """Log-likelihoods of what else is seen, by group: end to end, behind a split, behind one that holds its
-    acknowledgements back, with answered handshakes, behind one that connects before it answers, of programs, and behind
-    one front of all servers."""
+    acknowledgements back, with answered handshakes, behind one that connects before it answers, of programs, of
+    libraries that compute keys, of edges at one place, and behind one front of all servers."""
 
     end: Floats
     split: Floats
@@ -121,6 +128,8 @@ class Seen(Struct, frozen=True):
     handshakes_answered: Floats
     connects_first: Floats
     programs: Floats
+    slow_handshakes: Floats
+    edges: Floats
     one_front: Floats
 
 
@@ -156,14 +165,15 @@ def posterior(
     )
     no_front = np.sum([share[name] for name in share if name not in _NOT_EACH_BY_ITSELF], axis=0)
     one_front = (share["one front"] / np.maximum(share["one front"] + no_front, _NEVER))[groups.group]
-    # Programs take the time themselves.
-    each_by_itself = (1 - one_front) * (1 - share["programs"] / np.maximum(no_front, _NEVER))[groups.group]
+    # Programs, libraries and edges take the time themselves.
+    by_themselves = share["programs"] + share["slow handshakes"] + share["edges"]
+    each_by_itself = (1 - one_front) * (1 - by_themselves / np.maximum(no_front, _NEVER))[groups.group]
     beside = groups if ports is None else groups.beside(ports)
     legs, behind_tls = beside.legs, beside.legs_behind_tls
     return Posterior(
         split=np.sum([share[name] for name in _SPLITS], axis=0),
         end=share["each by itself"] * np.maximum(1.0 - all_late - all_site, 0.0) + share["alike"],
-        late=share["each by itself"] * all_late + share["busy"] + share["devices"] + share["programs"],
+        late=share["each by itself"] * all_late + np.sum([share[name] for name in _LATE], axis=0),
         fleet=share["alike, applications late"] + share["fleet"],
         handshakes_answered=share["handshakes answered"],
         holding=share["holding"],
@@ -193,7 +203,9 @@ def _nats(groups: Groups, seen: Seen, of: OfExchanges) -> dict[str, Floats]:
     together = np.where(summed(members.answers.astype(np.float64)) > 1, 1.0, _NEVER)
     programs = priors.programs * (seen.programs > -np.inf)
     fronts = groups.front_share() * (seen.one_front > -np.inf)
-    late = together * (priors.fleet + priors.busy + priors.devices) + programs + fronts
+    slow_handshakes = priors.slow_handshakes * (seen.slow_handshakes + of.slow_handshakes > -np.inf)
+    edges = priors.edges * (of.edges > -np.inf)
+    late = together * (priors.fleet + priors.busy + priors.devices) + programs + slow_handshakes + edges + fronts
     plain = np.log(1.0 - late - priors.handshakes_answered)
     ordinary = 1 - HOLDS_ACKS - priors.connects_first - priors.caches - priors.unsteady
     are_alike = whole + plain + np.log(_ALIKE * together)
@@ -214,6 +226,8 @@ def _nats(groups: Groups, seen: Seen, of: OfExchanges) -> dict[str, Floats]:
         "devices": whole + np.log(together) + log(priors.devices) + devices + seen.end,
         "one front": whole + of.one_front + seen.one_front,
         "programs": whole + log(priors.programs) + of.programs + seen.programs,
+        "edges": whole + log(priors.edges) + of.edges + seen.edges,
+        "slow handshakes": whole + log(priors.slow_handshakes) + of.slow_handshakes + seen.slow_handshakes,
     }
 
 

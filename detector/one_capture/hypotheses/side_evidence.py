@@ -271,6 +271,8 @@ class SideEvidence(Struct, frozen=True):
             handshakes_answered=either + other,
             connects_first=beside.waits + as_fast + same,
             programs=beside.programs + as_fast + same,
+            slow_handshakes=beside.slow_handshakes + as_fast + same,
+            edges=beside.edges + as_fast + same,
             one_front=beside.one_front + as_fast + same,
         )
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.cached_answers import CacheNats
-from detector.one_capture.hypotheses.crossing_habits import CONNECTED
+from detector.one_capture.hypotheses.habits.crossing_habits import CONNECTED
 from detector.one_capture.hypotheses.member_nats import MemberNats
 from detector.one_capture.hypotheses.sums import any_leg, by_group, legs_by_group, log, sum_nats
 from detector.one_capture.likelihoods.priors import Priors
@@ -115,6 +115,28 @@ class Groups(Struct, frozen=True):
         if self.priors.closes:
             return either
         return np.minimum(either, np.maximum.reduce([end.crossing(), end.behind_tls(), end.cached(cached)]))
+
+    def edges(self, cached: CacheNats | None) -> Floats:
+        """Log-likelihoods by group of several servers at one place that answer TLS handshakes, or what they hold, at
+        once, and take their time for the rest, as edges of content networks that fetch it from afar do. They show what
+        a split does where TLS ends, or a cache, but that references cross no leg."""
+        if not self.priors.edges:
+            return np.full(self.count, _NEVER)
+        end = self._where_references_cross_nothing()
+        several = by_group(self.members.answers.astype(np.float64), self.group, self.count) > 1
+        shaking = by_group(self.members.shakes_hands.astype(np.float64), self.group, self.count) > 0
+        ending_tls = np.where(shaking, end.behind_tls(), _NEVER)
+        return np.where(several, np.maximum(ending_tls, end.cached(cached)), _NEVER)
+
+    def slow_handshakes(self) -> Floats:
+        """Log-likelihoods by group of machines that compute keys for as long as legs take before TLS handshake flights,
+        each its own time or all the same; references cross no leg."""
+        if not self.priors.slow_handshakes:
+            return np.full(self.count, _NEVER)
+        shaking = by_group(self.members.shakes_hands.astype(np.float64), self.group, self.count) > 0
+        end = self._where_references_cross_nothing()
+        found = end._split(self.members.slow_handshakes + end.reference.nats[:, 1:], self.alike.slow_handshakes)
+        return np.where(shaking, found, _NEVER)
 
     def front_share(self) -> Floats:
         """How often one front of a site stands before all servers of a group: as often as one does before one."""

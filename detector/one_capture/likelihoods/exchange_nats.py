@@ -55,6 +55,12 @@ class ExchangeNats(Struct, frozen=True):
         """Of all closes."""
         return self.close + self.client_close
 
+    @property
+    def shakes_hands(self) -> npt.NDArray[np.bool_]:
+        """Whether members answered TLS handshakes."""
+        shakes: npt.NDArray[np.bool_] = np.any(self.handshake != 0, axis=1)
+        return shakes
+
     def and_of(self, other: ExchangeNats) -> ExchangeNats:
         """With those of other exchanges of the same members."""
         pairs = [(getattr(self, name), getattr(other, name)) for name in ExchangeNats.__struct_fields__]

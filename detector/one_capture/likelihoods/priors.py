@@ -34,6 +34,8 @@ class Priors(Struct, frozen=True):
     steady: float = 0.0  # of members that are late in all answers: as steadily as a leg would make them
     devices: float = 0.0  # of a group that is end to end: devices delay all that its members say, closes as well
     programs: float = 0.0  # of a group that is end to end: programs take as long as a leg before all that they say
+    slow_handshakes: float = 0.0  # of a group that is end to end: keys take machines as long as a leg to compute
+    edges: float = 0.0  # of a group that is end to end: servers at one place fetch from afar what they do not hold
     closes: bool = False  # whether closes are weighed beside answers
 
     def front_ends(self, speaks_web: npt.NDArray[np.bool_]) -> Floats:
@@ -62,6 +64,10 @@ class Priors(Struct, frozen=True):
 #: whatever is said, each in its own way, which is assumed: half as many as are busy. Of twenty groups one is programs
 #: that compute for nearly the same time before they go on (work on rows of a table, calls of a service), which is
 #: assumed as well: it bounds what application answers say for a split, however many there are.
+#: Keys in TLS handshakes take machines as long as a leg, and as steadily (small devices, chips that sign), in one group
+#: of a hundred: assumed, as often as devices delay everything; so that TLS handshakes alone prove no leg, however many,
+#: and what else it delays does. Of fifty groups of servers one is edges of content networks at one place, as often as
+#: TLS ends at a split point, or a cache is one: assumed; more users speak with such edges than behind such boxes.
 #: Of networks that split 17 in 20 split all ports at the server's side, as counted: 258 of 303 simulated ones, 12 of 13
 #: in the third laboratory (docs/decisions/105); at the client's nothing was counted (`other_ports`).
 #: A port of a server leads elsewhere where a NAT forwards it, or an edge serves it: assumed, as often as hosts answer
@@ -72,10 +78,12 @@ PRIORS = {
         split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.05, late=0.02, late_application=0.08, balancer=0.03,
         front_end=0.1, too_short=0.25, shortest_s=0.01, all_ports=ALL_SPLIT, elsewhere=0.03, common_leg=0.0,
         connects_first=0.1, caches=0.1, unsteady=0.1, steady_application=0.1, steady=0.1, programs=0.05,
+        slow_handshakes=0.01, edges=0.02,
     ),
     GroupSide.SERVER: Priors(
         split=0.2, fleet=0.06, busy=0.02, handshakes_answered=0.05, late=0.05, late_application=0.1, balancer=0.0,
         front_end=0.0, too_short=0.0, shortest_s=0.0, all_ports=0.85, elsewhere=0.15, common_leg=0.5,
-        connects_first=0.05, unsteady=0.1, steady=0.1, devices=0.01, programs=0.05, closes=True,
+        connects_first=0.05, unsteady=0.1, steady=0.1, devices=0.01, programs=0.05, slow_handshakes=0.01,
+        closes=True,
     ),
 }  # fmt: skip

@@ -71,6 +71,12 @@ class Talk:
         return Trips(None if self.rides else self.round_trip_ms, None, self.middle_ms, handshake, self.round_trips)
 
 
+def of_library_and_program(late_ms: Sequence[float]) -> list[tuple[ExchangeKind, float]]:
+    """Exchanges that take so long, in turn answered by a TLS library and by a program: a leg delays both."""
+    kinds = (ExchangeKind.TLS_FINISHED, ExchangeKind.TLS_DATA)
+    return [(kinds[place % 2], late) for place, late in enumerate(late_ms)]
+
+
 def vantage(talks: Sequence[Talk], *, at_client: bool, pings: Sequence[tuple[str, float]] = ()) -> VantageColumns:
     """The columns of a capture that holds these connections, and pings of hosts in milliseconds."""
     way = Direction.UP if at_client else Direction.DOWN

@@ -207,14 +207,14 @@ def test_ports_that_are_farther_are_a_network_of_their_own(drawn, data) -> None:
 
 
 def test_a_client_that_thinks_is_no_split_beside_its_other_ports(tmp_path: Path) -> None:
-    """Three answers look split by themselves; the same client answers later on two other ports."""
+    """Three answers alone look most probably split; the same client answers later on two other ports."""
     make_network(5981, tmp_path, 398)
     path = str(next(tmp_path.iterdir()) / "s5.pcap.gz")
-    alone, *others = (detect(path, filter=f"tcp port {port}").groups[0] for port in (443, 80, 2525))
-    assert alone.verdict is Verdict.SPLIT_TCP
-    assert {each.port: each.verdict for each in detect(path).groups} == {
-        each.port: Verdict.INCONCLUSIVE for each in (alone, *others)
-    }
+    (alone,) = detect(path, filter="tcp port 443").groups
+    assert alone.probability[Verdict.SPLIT_TCP] > 0.8
+    assert {each.port: each.verdict for each in detect(path).groups} == dict.fromkeys(
+        (443, 80, 2525), Verdict.INCONCLUSIVE
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from detector.one_capture.classes import LEAST_SPLIT
 from detector.one_capture.hypotheses import posteriors, side_evidence
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.results.verdicts import GroupSide
-from tests.detector.one_capture.made_vantages import Talk, judged
+from tests.detector.one_capture.made_vantages import Talk, judged, of_library_and_program
 
 ADDRESS = "192.0.2.1"
 NEEDED = LEAST_SPLIT[GroupSide.SERVER]
@@ -23,15 +23,15 @@ def own_ms(connections: int) -> Sequence[float]:
     return [float(each) for each in np.geomspace(10, 90, connections)]
 
 
-def talks(kind: ExchangeKind, connections: int, *, closes_late: bool = False) -> list[Talk]:
-    """Connections from one address, each of which takes a time of its own before whatever it says."""
-    return [
-        Talk(
-            ADDRESS, [(kind, late_ms + more) for more in MORE_MS], round_trip_ms=1.0,
-            close_ms=late_ms + 0.7 if closes_late else None,
-        )
-        for late_ms in own_ms(connections)
-    ]  # fmt: skip
+def talks(kind: ExchangeKind | None, connections: int, *, closes_late: bool = False) -> list[Talk]:
+    """Connections from one address, each of which takes a time of its own before whatever it says: of this kind, or in
+    TLS handshakes and behind them."""
+    made = []
+    for late_ms in own_ms(connections):
+        took_ms = [late_ms + more for more in MORE_MS]
+        said = of_library_and_program(took_ms) if kind is None else [(kind, each) for each in took_ms]
+        made.append(Talk(ADDRESS, said, round_trip_ms=1.0, close_ms=late_ms + 0.7 if closes_late else None))
+    return made
 
 
 def split(of: Sequence[Talk], *, pings: Sequence[tuple[str, float]] = ()) -> float:
@@ -43,7 +43,7 @@ def test_clients_at_many_distances_behind_one_address_are_behind_a_relay(
     connections: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What libraries answer is late by one leg in each connection, by another in the next."""
-    of = talks(ExchangeKind.TLS_FINISHED, connections)
+    of = talks(None, connections)
     assert split(of) > NEEDED
     monkeypatch.setattr(posteriors, "_CROWDS", 1e-300)
     assert split(of) < NEEDED
@@ -59,21 +59,21 @@ def test_programs_behind_one_address_that_each_take_their_time_are_no_split(
 
 
 def test_one_client_behind_its_own_address_is_judged_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    alike = [Talk(ADDRESS, [(ExchangeKind.TLS_FINISHED, 40.0 + more) for more in MORE_MS]) for _ in range(8)]
+    alike = [Talk(ADDRESS, of_library_and_program([40.0 + more for more in MORE_MS])) for _ in range(8)]
     found = split(alike)
     monkeypatch.setattr(posteriors, "_CROWDS", 1e-300)
     assert found == pytest.approx(split(alike), abs=0.003)
 
 
 def test_references_are_an_address_own_and_say_nothing_of_crowds(monkeypatch: pytest.MonkeyPatch) -> None:
-    of, pings = talks(ExchangeKind.TLS_FINISHED, 6), [(ADDRESS, 1.0)] * 3
+    of, pings = talks(None, 6), [(ADDRESS, 1.0)] * 3
     found = split(of, pings=pings)
     monkeypatch.setattr(posteriors, "_CROWDS", 1e-300)
     assert found == split(of, pings=pings)
 
 
 def test_of_very_many_connections_none_is_weighed_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = talks(ExchangeKind.TLS_FINISHED, 6)
+    of = talks(None, 6)
     monkeypatch.setattr(side_evidence, "_MOST_CONNECTIONS", 5)
     few = split(of)
     monkeypatch.setattr(posteriors, "_CROWDS", 1e-300)
@@ -81,8 +81,8 @@ def test_of_very_many_connections_none_is_weighed_by_itself(monkeypatch: pytest.
 
 
 def test_the_order_of_connections_and_other_groups_change_nothing() -> None:
-    of = talks(ExchangeKind.TLS_FINISHED, 6)
-    others = [Talk("203.0.113.9", [(ExchangeKind.TLS_FINISHED, 30.0 + more) for more in MORE_MS]) for _ in range(4)]
+    of = talks(None, 6)
+    others = [Talk("203.0.113.9", of_library_and_program([30.0 + more for more in MORE_MS])) for _ in range(4)]
     shuffled = [*of, *others]
     random.Random(3).shuffle(shuffled)
     found = judged(shuffled, at_client=False)

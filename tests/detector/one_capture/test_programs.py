@@ -13,9 +13,10 @@ from detector.one_capture.judging import judged_connections
 from detector.options import DECISION_PROBABILITY
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.results.verdicts import GroupSide, SplitPlace, Verdict
-from tests.detector.one_capture.made_vantages import Talk, judged, results
+from tests.detector.one_capture.made_vantages import Talk, judged, of_library_and_program, results
 
 STEADY_MS = (30.2, 30.9, 30.4, 31.3, 30.6, 31.0)
+LATE_IN_TLS = of_library_and_program(STEADY_MS)
 SERVERS = ("192.0.2.1", "198.51.100.1", "203.0.113.1", "198.18.0.1")
 OF_ONE_PREFIX = ("192.0.2.1", "192.0.2.7", "192.0.2.30", "192.0.2.254")
 
@@ -60,23 +61,28 @@ def test_what_libraries_answer_as_late_shows_a_leg() -> None:
     assert of_clients(ExchangeKind.TLS_FINISHED) > LEAST_SPLIT[GroupSide.SERVER]
 
 
-def talks_of(servers: Sequence[str], near_ms: float, kind: ExchangeKind) -> list[Talk]:
-    """Connections with servers at one distance which each take a time of their own."""
+def talks_of(servers: Sequence[str], near_ms: float, kind: ExchangeKind | None) -> list[Talk]:
+    """Connections with servers at one distance which each take a time of their own before answers of this kind, or in
+    TLS handshakes as well as behind them."""
     return [
-        Talk(server, [(kind, own_ms + late_ms - 30.0) for late_ms in STEADY_MS], round_trip_ms=near_ms)
+        Talk(
+            server,
+            [(each if kind is None else kind, own_ms + late_ms - 30.0) for each, late_ms in LATE_IN_TLS],
+            round_trip_ms=near_ms,
+        )
         for server, own_ms in zip(servers, (12.0, 30.0, 55.0, 80.0), strict=True)
         for _ in range(6)
     ]
 
 
-def of_servers(near_ms: float, kind: ExchangeKind = ExchangeKind.HTTP_REQUEST) -> float:
+def of_servers(near_ms: float, kind: ExchangeKind | None = ExchangeKind.HTTP_REQUEST) -> float:
     """The probability of a split where servers at one distance each take a time of their own."""
     return float(judged(talks_of(SERVERS, near_ms, kind), at_client=True).groups.split[0])
 
 
 def test_services_of_one_site_that_take_their_time_are_no_split() -> None:
     assert of_servers(0.3) < LEAST_SPLIT[GroupSide.CLIENT]
-    assert of_servers(0.3, ExchangeKind.TLS_FINISHED) > LEAST_SPLIT[GroupSide.CLIENT]
+    assert of_servers(0.3, None) > LEAST_SPLIT[GroupSide.CLIENT]
 
 
 def test_far_servers_do_not_all_take_as_long_as_legs_by_one_cause() -> None:
@@ -90,6 +96,15 @@ def test_far_servers_of_one_prefix_are_one_operators_programs(kind: ExchangeKind
     talks = [talk for talk in talks_of(OF_ONE_PREFIX, 20.0, kind) if talk.host in OF_ONE_PREFIX[:servers]]
     (group,) = results(talks, at_client=True)
     assert group.verdict is Verdict.INCONCLUSIVE
+
+
+def test_private_addresses_are_one_organisations_programs() -> None:
+    """Controllers of one plant, each machine in a network of its own behind one router."""
+    private = [f"10.1.{number}.10" for number in range(4)]
+    (group,) = results(talks_of(private, 20.0, ExchangeKind.TURN), at_client=True)
+    assert group.verdict is Verdict.INCONCLUSIVE
+    (mixed,) = results(talks_of([*private[:2], *SERVERS[:2]], 20.0, ExchangeKind.TURN), at_client=True)
+    assert mixed.verdict is Verdict.SPLIT_TCP
 
 
 @pytest.mark.parametrize("kind", [ExchangeKind.HTTP_REQUEST, ExchangeKind.COMMAND])
@@ -107,7 +122,7 @@ def test_many_servers_of_one_prefix_tell_their_programs_from_no_split_either(kin
 
 
 def test_what_libraries_of_one_prefix_answer_late_crosses_a_leg_in_the_network_or_inside_their_site() -> None:
-    (group,) = results(talks_of(OF_ONE_PREFIX, 20.0, ExchangeKind.TLS_FINISHED), at_client=True)
+    (group,) = results(talks_of(OF_ONE_PREFIX, 20.0, None), at_client=True)
     assert (group.verdict, group.where) == (Verdict.SPLIT_TCP, None)
     assert "These servers alone do not show whether" in group.reason
 
@@ -136,7 +151,7 @@ def test_no_reason_says_that_servers_of_two_networks_have_addresses_of_one_prefi
 def test_what_pings_of_one_prefix_cross_as_well_lies_in_the_network() -> None:
     """A front answers pings itself."""
     pings = [(server, 20.0 + own_ms) for server, own_ms in zip(OF_ONE_PREFIX, (12.0, 30.0, 55.0, 80.0), strict=True)]
-    talks = talks_of(OF_ONE_PREFIX, 20.0, ExchangeKind.TLS_FINISHED)
+    talks = talks_of(OF_ONE_PREFIX, 20.0, None)
     (group,) = results(talks, at_client=True, pings=pings)
     assert (group.verdict, group.where) == (Verdict.SPLIT_TCP, SplitPlace.NETWORK)
 

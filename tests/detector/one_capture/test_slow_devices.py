@@ -65,7 +65,7 @@ def test_closes_as_late_as_answers_accuse_no_clients_that_are_each_late_by_their
 def test_a_leg_that_all_clients_cross_is_found() -> None:
     found = _judged(_talks(_by_leg)).groups
     assert found.split[0] > LEAST_SPLIT[GroupSide.SERVER]
-    assert found.late[0] < 1e-6
+    assert found.late[0] < 1e-4
 
 
 def test_what_one_client_does_is_no_habit_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:

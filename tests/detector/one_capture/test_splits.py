@@ -10,7 +10,7 @@ import pytest
 
 from detector.one_capture.classes import LEAST_SPLIT, LEAST_WHOLE
 from detector.one_capture.hypotheses.cached_answers import answer_at_once_and_late
-from detector.one_capture.hypotheses.crossing_habits import HABIT_NATS, Legs, any_habit
+from detector.one_capture.hypotheses.habits.crossing_habits import HABIT_NATS, Legs, any_habit
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S
 from detector.one_capture.likelihoods.waiting_handshakes import waiting_nats
 from pepscope.captures.exchanges import ExchangeKind

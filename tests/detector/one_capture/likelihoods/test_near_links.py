@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,6 +21,7 @@ from tests.detector.one_capture.senders.made_senders import senders
 
 _WIRE_S, _CELL_S, _STEADY_S = 2.5e-5, 9e-4, 2e-4
 _SEGMENT = 1460
+_KINDS = (ExchangeKind.TLS_FINISHED, ExchangeKind.TLS_DATA)
 
 
 def _nats(spread_s: float, train_bytes: float, variation_s: float = _STEADY_S) -> float:
@@ -29,11 +32,11 @@ def _judged(
     count: int,
     excess_ms: tuple[float, float],
     trains: tuple[int, float] | None,
-    kind: ExchangeKind = ExchangeKind.COMMAND,
+    kinds: Sequence[ExchangeKind] = (ExchangeKind.COMMAND,),
 ) -> SidePosteriors:
     """Connections of one client whose answers are as late as these, in turn; each with trains of so many bytes and
     so much spread (s a full segment)."""
-    late = [(kind, excess_ms[number % 2]) for number in range(8)]
+    late = [(kind, each_ms) for each_ms in excess_ms for kind in kinds] * (4 // len(kinds))
     made = vantage([Talk(excess_ms=late)] * count, at_client=False)
     if trains is not None:
         size, spread_s = trains
@@ -92,7 +95,7 @@ def test_trains_add_up_by_group_in_any_order(rows: list[tuple[int, int, int]], r
 
 def test_late_answers_over_an_access_link_are_the_clients() -> None:
     wire, cell, unknown = (
-        float(_judged(4, (40.2, 41.0), trains, ExchangeKind.TLS_FINISHED).groups.split[0])
+        float(_judged(4, (40.2, 41.0), trains, _KINDS).groups.split[0])
         for trains in ((60_000, _WIRE_S), (60_000, _CELL_S), None)
     )
     assert cell < unknown < wire

@@ -18,9 +18,11 @@ SURE = 0.98
 LONGER = st.lists(st.floats(0.0005, 0.012), min_size=3, max_size=20)
 
 
-def split(gaps_s: list[float], *, at_client: bool = False, kind: ExchangeKind = ExchangeKind.COMMAND) -> float:
-    """The probability of a split where one host answers so much later than the transport, each time anew."""
-    talks = [Talk(HOST, [(kind, 1e3 * gap_s)], 0.3) for gap_s in gaps_s]
+def split(gaps_s: list[float], *, at_client: bool = False, in_tls: bool = False) -> float:
+    """The probability of a split where one host answers so much later than the transport, each time anew: lines, or TLS
+    handshakes and what is said behind them."""
+    kinds = (ExchangeKind.TLS_FINISHED, ExchangeKind.TLS_DATA) if in_tls else (ExchangeKind.COMMAND,)
+    talks = [Talk(HOST, [(kind, 1e3 * gap_s) for kind in kinds], 0.3) for gap_s in gaps_s]
     return float(judged(talks, at_client=at_client).groups.split[0])
 
 
@@ -33,13 +35,13 @@ def test_answers_at_a_timers_end_are_no_split(timer_s: float, longer: list[float
 def test_what_comes_before_a_timers_end_is_behind_a_leg(timer_s: float) -> None:
     """No timer ends early: a leg that is hardly shorter is found all the same."""
     jitter = np.linspace(0.0, 0.01, 12)
-    assert split([timer_s * (0.97 + each) for each in jitter], kind=ExchangeKind.TLS_FINISHED) > SURE
-    assert split([timer_s * (1.002 + each) for each in jitter], kind=ExchangeKind.TLS_FINISHED) < SURE
+    assert split([timer_s * (0.97 + each) for each in jitter], in_tls=True) > SURE
+    assert split([timer_s * (1.002 + each) for each in jitter], in_tls=True) < SURE
 
 
 @pytest.mark.parametrize("leg_s", [0.047, 0.07, 0.13, 0.16])
 def test_legs_that_are_no_timers_are_found(leg_s: float) -> None:
-    assert split([leg_s * (1 + each) for each in np.linspace(0.0, 0.02, 12)], kind=ExchangeKind.TLS_FINISHED) > SURE
+    assert split([leg_s * (1 + each) for each in np.linspace(0.0, 0.02, 12)], in_tls=True) > SURE
 
 
 def test_a_timer_begins_a_bin() -> None:
@@ -57,7 +59,7 @@ def test_legs_are_as_probable_as_paths_of_their_length_and_their_mean_is_one() -
 
 
 def test_a_satellites_split_is_found() -> None:
-    assert split([0.59 * (1 + each) for each in np.linspace(0.0, 0.03, 12)], kind=ExchangeKind.TLS_FINISHED) > SURE
+    assert split([0.59 * (1 + each) for each in np.linspace(0.0, 0.03, 12)], in_tls=True) > SURE
 
 
 def test_a_client_that_sends_by_its_own_clock_each_second_is_no_leg_of_a_second() -> None:
