@@ -83,11 +83,30 @@ def of_exchanges(
 def _elsewhere_nats(groups: Groups, ports: PortReferences) -> Floats:
     """Log-likelihoods by group of what reference ports show where no box leaves them alone, against ports that lead
     nowhere else: one cause may lead all elsewhere, each by a detour of its own or all by one, as long as legs are."""
-    own = by_group(any_leg(ports.nats + LEG_NATS), groups.group, groups.count)
-    one = any_leg(legs_by_group(ports.nats, groups.group, groups.count) + LEG_NATS)
-    led = np.logaddexp(own, one) - np.log(2.0)
     share = _ALL_ELSEWHERE * groups.priors.elsewhere
-    nats: Floats = np.logaddexp(log(1 - share), log(share) + led)
+    nats: Floats = np.logaddexp(log(1 - share), log(share) + _by_own(ports.nats, groups))
+    return nats
+
+
+def _by_own(beyond: Floats, groups: Groups) -> Floats:
+    """Log-likelihoods by group of members that are farther, each by a time of its own or all by one, as long as legs
+    are; `beyond` are those by member and time, against none."""
+    own = by_group(any_leg(beyond + LEG_NATS), groups.group, groups.count)
+    either: Floats = np.logaddexp(own, _by_one(beyond, groups)) - np.log(2.0)
+    return either
+
+
+def _by_one(beyond: Floats, groups: Groups) -> Floats:
+    """The same of members that are all farther by one time."""
+    return any_leg(legs_by_group(beyond, groups.group, groups.count) + LEG_NATS)
+
+
+def _first_packets_held(groups: Groups, waiting: WaitingNats) -> Floats:
+    """Log-likelihoods by group of handshakes that wait for no leg, against those of `WaitingNats`, where each is held
+    up by itself: one cause may hold up all, by one time."""
+    share = groups.priors.first_packets_held
+    held = _by_one(np.where(waiting.known[:, None], waiting.legs, 0.0), groups)
+    nats: Floats = np.logaddexp(log(1 - share), log(share) + held)
     return nats
 
 
@@ -101,7 +120,7 @@ def _of(groups: Groups, waiting: WaitingNats, answered: Floats, cached: CacheNat
         end=by_group(groups.end, groups.group, groups.count),
         crossing=log(1 - ENDS_TLS) + of_any(Groups.crossing),
         ends_tls=log(ENDS_TLS) + of_any(Groups.behind_tls),
-        connects_first=groups.waiting(waiting),
+        connects_first=groups.waiting(waiting) - _first_packets_held(groups, waiting),
         cached=of_any(lambda each: each.cached(cached)),
         unsteady=of_any(Groups.unsteady),
         answered=of_any(lambda each: each.behind_answered(answered)),

@@ -36,6 +36,7 @@ class Priors(Struct, frozen=True):
     programs: float = 0.0  # of a group that is end to end: programs take as long as a leg before all that they say
     slow_handshakes: float = 0.0  # of a group that is end to end: keys take machines as long as a leg to compute
     edges: float = 0.0  # of a group that is end to end: servers at one place fetch from afar what they do not hold
+    first_packets_held: float = 0.0  # of a group: one cause holds up the SYN of each connection by one time
     closes: bool = False  # whether closes are weighed beside answers
 
     def front_ends(self, speaks_web: npt.NDArray[np.bool_]) -> Floats:
@@ -68,6 +69,8 @@ class Priors(Struct, frozen=True):
 #: of a hundred: assumed, as often as devices delay everything; so that TLS handshakes alone prove no leg, however many,
 #: and what else it delays does. Of fifty groups of servers one is edges of content networks at one place, as often as
 #: TLS ends at a split point, or a cache is one: assumed; more users speak with such edges than behind such boxes.
+#: At the client's side something that looks up each flow (a firewall's rules, a controller that a switch asks) holds up
+#: the SYNs of one network in a hundred, by one time, which is assumed; at the server's side a SYN has passed that.
 #: Of networks that split 17 in 20 split all ports at the server's side, as counted: 258 of 303 simulated ones, 12 of 13
 #: in the third laboratory (docs/decisions/105); at the client's nothing was counted (`other_ports`).
 #: A port of a server leads elsewhere where a NAT forwards it, or an edge serves it: assumed, as often as hosts answer
@@ -78,7 +81,7 @@ PRIORS = {
         split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.05, late=0.02, late_application=0.08, balancer=0.03,
         front_end=0.1, too_short=0.25, shortest_s=0.01, all_ports=ALL_SPLIT, elsewhere=0.03, common_leg=0.0,
         connects_first=0.1, caches=0.1, unsteady=0.1, steady_application=0.1, steady=0.1, programs=0.05,
-        slow_handshakes=0.01, edges=0.02,
+        slow_handshakes=0.01, edges=0.02, first_packets_held=0.01,
     ),
     GroupSide.SERVER: Priors(
         split=0.2, fleet=0.06, busy=0.02, handshakes_answered=0.05, late=0.05, late_application=0.1, balancer=0.0,
