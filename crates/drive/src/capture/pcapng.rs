@@ -91,7 +91,7 @@ impl PcapngWriter {
     /// Takes what was written at the beginning of the room.
     #[inline(always)]
     pub fn take(&mut self, bytes: usize) {
-        self.used += bytes;
+        self.used = self.used.wrapping_add(bytes);
         if self.used >= CHUNK_BYTES {
             self.flush();
         }

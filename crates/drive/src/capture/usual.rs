@@ -1,7 +1,7 @@
 //! Packet blocks of the commonest segments, whose numbers have constant places: IPv4 without a link header, no options
 //! but timestamps, and no text. What captures usually keep of a payload has a constant place, too.
 
-use pepscope_tcp::{ContentId, Ecn, Flags, Segment};
+use pepscope_tcp::{ContentId, Ecn, Flags, Segment, Timestamps};
 
 use super::content::{beginning, fold, put_blocks, ContentKey, BEGINNING_BYTES};
 use super::pcapng::{PACKET_HEADER_BYTES, PACKET_TIME_AT, PACKET_TRAILER_BYTES};
@@ -16,17 +16,19 @@ const SEQUENCE_AT: usize = TCP_AT + 4;
 const TCP_NUMBERS_AT: usize = TCP_AT + 12;
 const OPTIONS_AT: usize = TCP_AT + TCP_HEADER_BYTES;
 const TIMESTAMPS_AT: usize = OPTIONS_AT + 4;
-const TIMESTAMPS_BYTES: usize = 12;
+const PAYLOAD_BEHIND_TIMESTAMPS_AT: usize = OPTIONS_AT + 12;
 
 /// Room for the longest one, and whole registers of 16 bytes.
-const BLOCK_BYTES: usize =
-    (OPTIONS_AT + TIMESTAMPS_BYTES + BEGINNING_BYTES + PACKET_TRAILER_BYTES).next_multiple_of(16);
+const BLOCK_BYTES: usize = (PAYLOAD_BEHIND_TIMESTAMPS_AT + BEGINNING_BYTES + PACKET_TRAILER_BYTES).next_multiple_of(16);
+
+/// As [`UsualBlock::timestamps`] where it suits no segment.
+const SUITS_NONE: u8 = 2;
 
 /// The packet block of segments of a flow in one direction that differ in nothing but numbers, which are zeros in it.
 #[derive(Clone, Debug)]
 pub(super) struct UsualBlock {
-    /// Whether they have timestamps; `None` where it suits no segment.
-    has_timestamps: Option<bool>,
+    /// How many timestamps options they have, or [`SUITS_NONE`].
+    timestamps: u8,
     time_to_live: u8,
     ecn: Ecn,
     payload_bytes: u16,
@@ -63,7 +65,7 @@ pub(super) struct Parts<'a> {
 impl UsualBlock {
     /// One that suits no segment.
     pub(super) const EMPTY: Self = Self {
-        has_timestamps: None,
+        timestamps: SUITS_NONE,
         time_to_live: 0,
         ecn: Ecn::NotCapable,
         payload_bytes: 0,
@@ -84,7 +86,7 @@ impl UsualBlock {
     /// but timestamps; `None` if theirs has another length before the payload.
     pub(super) fn of(segment: &Segment, parts: &Parts) -> Option<Self> {
         let has_timestamps = segment.timestamps.is_some();
-        let payload_at = OPTIONS_AT + if has_timestamps { TIMESTAMPS_BYTES } else { 0 };
+        let payload_at = if has_timestamps { PAYLOAD_BEHIND_TIMESTAMPS_AT } else { OPTIONS_AT };
         if parts.start.len() != payload_at {
             return None;
         }
@@ -95,7 +97,7 @@ impl UsualBlock {
             behind.copy_from_slice(&parts.trailer);
         }
         Some(Self {
-            has_timestamps: Some(has_timestamps),
+            timestamps: u8::from(has_timestamps),
             time_to_live: segment.time_to_live,
             ecn: segment.ecn,
             payload_bytes: segment.payload_bytes,
@@ -116,7 +118,7 @@ impl UsualBlock {
     /// Whether [`Self::write`] writes the block of `segment`.
     #[inline(always)]
     pub(super) fn suits(&self, segment: &Segment) -> bool {
-        Some(segment.timestamps.is_some()) == self.has_timestamps
+        u8::from(segment.timestamps.is_some()) == self.timestamps
             && segment.payload_bytes == self.payload_bytes
             && segment.time_to_live == self.time_to_live
             && segment.ecn == self.ecn
@@ -129,37 +131,70 @@ impl UsualBlock {
     /// Writes the block of `segment`, which it suits, and bytes behind it that do not belong to it; how long it is.
     #[inline(always)]
     pub(super) fn write(&self, time_ns: u64, segment: &Segment, whole: &mut [u8]) -> usize {
+        // So that all places are constant.
+        match segment.timestamps {
+            None => self.write_with::<OPTIONS_AT>(time_ns, segment, None, whole),
+            timestamps => self.write_with::<PAYLOAD_BEHIND_TIMESTAMPS_AT>(time_ns, segment, timestamps, whole),
+        }
+    }
+
+    #[inline(always)]
+    fn write_with<const PAYLOAD_AT: usize>(
+        &self,
+        time_ns: u64,
+        segment: &Segment,
+        timestamps: Option<Timestamps>,
+        whole: &mut [u8],
+    ) -> usize {
         let Some(block) = whole.first_chunk_mut::<BLOCK_BYTES>() else { return 0 };
-        *block = self.bytes;
+        // Processors store twice a cycle at most, and this waits for it: what numbers overwrite is not copied.
+        self.copy(block, 0);
+        self.copy(block, PACKET_TIME_AT + 8);
+        self.copy(block, IP_NUMBERS_AT + 8);
         put(block, PACKET_TIME_AT, time_ns.rotate_left(32).to_le_bytes());
         // Not zero, so that the sum of two is not, either.
-        let ip_sum = u32::from(self.ip_sum) + u32::from(segment.ip_identification);
-        let ip_checksum = !(ip_sum + (ip_sum >> 16)) as u16;
-        let ip_numbers = self.ip_numbers | u64::from(segment.ip_identification) << 48 | u64::from(ip_checksum);
+        let identification = u64::from(segment.ip_identification);
+        let ip_sum = u64::from(self.ip_sum) + identification;
+        let ip_checksum = !(ip_sum + (ip_sum >> 16)) & 0xffff;
+        let ip_numbers = self.ip_numbers | identification << 48 | ip_checksum;
         put(block, IP_NUMBERS_AT, ip_numbers.to_be_bytes());
-        let (sequence, acknowledgement) = (u64::from(segment.sequence), u64::from(segment.acknowledgement));
-        put(block, SEQUENCE_AT, (sequence << 32 | acknowledgement).to_be_bytes());
-        let (flags, window) = (u64::from(segment.flags.bits()), u64::from(segment.window));
-        let mut sum = self.tcp_sum.wrapping_add(sequence + acknowledgement + flags + window);
-        if let Some(timestamps) = segment.timestamps {
+        let mut sum = self.tcp_sum;
+        if let Some(timestamps) = timestamps {
             let (value, echo_reply) = (u64::from(timestamps.value), u64::from(timestamps.echo_reply));
+            block[OPTIONS_AT..TIMESTAMPS_AT].copy_from_slice(&self.bytes[OPTIONS_AT..TIMESTAMPS_AT]);
             put(block, TIMESTAMPS_AT, (value << 32 | echo_reply).to_be_bytes());
             sum = sum.wrapping_add(value + echo_reply);
         }
-        let payload_at = OPTIONS_AT + segment.timestamps.map_or(0, |_| TIMESTAMPS_BYTES);
-        if segment.payload_bytes > 0 && self.kept_bytes == BEGINNING_BYTES {
-            let (numbers, payload_sum) = beginning(self.key, segment.content_offset, segment.payload_bytes.into());
+        if segment.payload_bytes > 0 {
+            let (offset, bytes) = (segment.content_offset, segment.payload_bytes.into());
+            let payload_sum = if self.kept_bytes == BEGINNING_BYTES {
+                let (numbers, payload_sum) = beginning(self.key, offset, bytes);
+                // Not as one: loading 16 bytes waits for what was just stored as twice 8.
+                put(block, PAYLOAD_AT, numbers[0].to_be_bytes());
+                put(block, PAYLOAD_AT + 8, numbers[1].to_be_bytes());
+                put(block, PAYLOAD_AT + BEGINNING_BYTES, self.trailer);
+                payload_sum
+            } else {
+                self.put_payload(segment, PAYLOAD_AT, whole)
+            };
             sum = sum.wrapping_add(payload_sum);
-            // Not as one: loading 16 bytes waits for what was just stored as twice 8.
-            put(block, payload_at, numbers[0].to_be_bytes());
-            put(block, payload_at + 8, numbers[1].to_be_bytes());
-        } else if segment.payload_bytes > 0 {
-            sum = sum.wrapping_add(self.put_payload(segment, payload_at, whole));
+        } else {
+            put(block, PAYLOAD_AT, self.trailer);
         }
         let Some(block) = whole.first_chunk_mut() else { return 0 };
-        let tcp_numbers = self.tcp_numbers | flags << 48 | window << 32 | u64::from(!fold(sum)) << 16;
-        put(block, TCP_NUMBERS_AT, tcp_numbers.to_be_bytes());
+        let (sequence, acknowledgement) = (u64::from(segment.sequence), u64::from(segment.acknowledgement));
+        put(block, SEQUENCE_AT, (sequence << 32 | acknowledgement).to_be_bytes());
+        // Where they stand, which is the same modulo 0xffff as 16 bits each.
+        let flags_and_window = u64::from(segment.flags.bits()) << 48 | u64::from(segment.window) << 32;
+        let checksum = u64::from(!fold(sum.wrapping_add(flags_and_window + sequence + acknowledgement)));
+        put(block, TCP_NUMBERS_AT, (self.tcp_numbers | flags_and_window | checksum << 16).to_be_bytes());
         self.total
+    }
+
+    /// Copies 16 bytes.
+    #[inline(always)]
+    fn copy(&self, block: &mut [u8; BLOCK_BYTES], at: usize) {
+        block[at..at + 16].copy_from_slice(&self.bytes[at..at + 16]);
     }
 
     /// Writes what is kept of a payload, however much, and what is behind it; the payload's sum.
