@@ -337,6 +337,29 @@ CHANGES: Sequence[Change] = (
         ),
     ),
     Change(
+        "a part missing", "one file of a ring of capture files is missing", _ANY_SIDE,
+        lambda chance: {"parts": (parts := chance.choice((3, 5, 10, 40))), "missing": chance.randrange(parts)},
+        at_one_side(lambda r, _, p, __: losses.without_part(r, p["parts"], p["missing"])),
+    ),
+    Change(
+        "remove equal records", "a tool that removes what a mirror port gave twice (editcap -D)", _ANY_SIDE,
+        lambda chance: {"among": chance.choice((1, 5, 100))},
+        at_one_side(lambda r, _, p, __: losses.without_equal(r, p["among"])),
+    ),
+    Change(
+        "times in batches", "a card that collects packets, which are stamped at its interrupts", _ANY_SIDE,
+        lambda chance: {"every_ns": chance.choice((50_000, 1_000_000, 30_000_000))},
+        at_one_side(lambda r, _, p, __: clocks.in_batches(r, p["every_ns"])),
+    ),
+    Change(
+        "translate to IPv6", "464XLAT or NAT64: an end, or its capture, is beyond the translator", _ONE_SIDE,
+        lambda _: {}, at_one_side(lambda r, *_: rewriting.as_version_6(r)),
+    ),
+    Change(
+        "clear DSCP and ECN", "a router on the way clears marks of packets", _ANY_SIDE,
+        lambda _: {}, at_one_side(lambda r, side, *_: rewriting.unmarked(r, received(r, side))),
+    ),
+    Change(
         "two clocks", "a tap with a card, and a clock, for each direction", _ONE_SIDE,
         lambda chance: {"by_s": _either_sign(_log_uniform(1e-6, MOST_APART_S))(chance)},
         at_one_side(lambda r, _, p, __: clocks.two_clocks(r, p["by_s"])),

@@ -51,6 +51,11 @@ def coarse(records: Records, unit_ns: int) -> Records:
     return replace(records, time_ns=records.time_ns // unit_ns * unit_ns)
 
 
+def in_batches(records: Records, every_ns: int) -> Records:
+    """Stamped when a card that collects packets raises its next interrupt."""
+    return replace(records, time_ns=-(-records.time_ns // every_ns) * every_ns)
+
+
 def two_clocks(records: Records, by_s: float) -> Records:
     """What the openers sent is timed by a clock of its own; records stand in the order of their times."""
     moved = replace(records, time_ns=records.time_ns + np.where(records.is_up, round(by_s * 1e9), 0))

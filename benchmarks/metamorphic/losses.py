@@ -43,6 +43,23 @@ def between(records: Records, begin: float, end: float) -> Records:
     return records.take((records.time_ns >= low) & (records.time_ns <= high))
 
 
+def without_part(records: Records, parts: int, missing: int) -> Records:
+    """One of `parts` equal parts of the records is missing, as one file of a ring of them."""
+    count = len(records)
+    begin, end = (round(count * place / parts) for place in (missing, missing + 1))
+    return records.take(np.r_[0:begin, end:count])
+
+
+def without_equal(records: Records, among: int) -> Records:
+    """Without records that are what one of the `among` before them was, byte for byte, as `editcap -D` leaves them out.
+
+    Only what is held is compared, so hosts' own repetitions without an IP identification go as well.
+    """
+    held = zip(records.wire.tolist(), records.held.tolist(), records.data, strict=True)
+    seen = [(wire, row[:size].tobytes()) for wire, size, row in held]
+    return records.take(np.array([one not in seen[max(at - among, 0) : at] for at, one in enumerate(seen)], bool))
+
+
 def first_records(records: Records, count: int) -> Records:
     """The first `count` records."""
     return records.take(slice(0, count))

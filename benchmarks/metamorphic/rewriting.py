@@ -10,11 +10,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.metamorphic.records import ACK, SACK, SYN, Array, Records, joined
+from benchmarks.metamorphic.records import ACK, SACK, SYN, Array, Records, joined, with_length
 
 #: Address that a NAT shows, IPv4 and IPv6: networks for benchmarks and documentation (RFC 2544, RFC 3849).
 NAT_ADDRESS = {4: bytes([198, 18, 0, 7]), 6: bytes.fromhex("20010db8000000000000000000000777")}
 _FIRST_NAT_PORT = 20_000
+#: What stands before IPv4 addresses at the openers' side of a translator, and before those of servers (RFC 6052).
+OPENERS_PREFIX = bytes.fromhex("20010db80064000000000000")
+_TRANSLATED_PREFIX = bytes.fromhex("0064ff9b0000000000000000")
+#: An IPv6 header against an IPv4 one.
+_LONGER_BY = 20
 _WINDOW_SCALE = 3
 
 #: A regulator leaves the sender this much more than it was seen to use: losses of the capture hide some of its use.
@@ -38,6 +43,40 @@ def translated(records: Records, opener: bool, chance: np.random.Generator) -> R
     renamed = replace(records, data=data)
     port = ports[records.connection]
     return renamed.put(records.tcp, 2, port, from_end).put(records.tcp + 2, 2, port, ~from_end)
+
+
+def as_version_6(records: Records) -> Records:
+    """IPv4 packets as a translator makes IPv6 of them (RFC 7915): 20 bytes longer, without an identification.
+
+    Only packets without IP options; addresses are the last four bytes of others (RFC 6052).
+    """
+    plain = (records.version == 4) & (records.data[:, 0] & 15 == 5)
+    older = records.take(plain)
+    grown = np.roll(older.data, _LONGER_BY, axis=1)
+    grown[:, :40] = 0
+    grown[:, 0], grown[:, 6], grown[:, 7] = 0x60, older.data[:, 9], older.data[:, 8]
+    for start, own, other in ((8, older.is_up, 12), (24, ~older.is_up, 16)):
+        prefixes = np.frombuffer(OPENERS_PREFIX + _TRANSLATED_PREFIX, np.uint8).reshape(2, 12)
+        grown[:, start : start + 12] = prefixes[np.where(own, 0, 1)]
+        grown[:, start + 12 : start + 16] = older.data[:, other : other + 4]
+    moved = {name: getattr(older, name) for name in ("timestamps", "sack")}
+    held = np.minimum(older.held + _LONGER_BY, older.data.shape[1])
+    made = replace(
+        older, data=grown, held=held, wire=older.wire + _LONGER_BY, tcp=older.tcp + _LONGER_BY,
+        **{name: np.where(at > 0, at + _LONGER_BY, 0) for name, at in moved.items()},
+    )  # fmt: skip
+    made = with_length(made, np.ones(len(made), bool))
+    order = np.argsort(np.r_[np.flatnonzero(plain), np.flatnonzero(~plain)], kind="stable")
+    rest = records.take(~plain)
+    both = (np.concatenate([getattr(made, name), getattr(rest, name)]) for name in Records.__slots__)
+    return Records(*both).take(order)
+
+
+def unmarked(records: Records, received: Array) -> Records:
+    """A router on the way clears the DSCP and ECN fields (RFC 2474, RFC 3168) and the TCP flags ECE and CWR."""
+    is_6 = records.version == 6
+    made = records.put(1, 1, 0, received & ~is_6).put(0, 2, records.get(0, 2) & 0xF00F, received & is_6)
+    return made.put(made.tcp + 13, 1, made.flags & 0x3F, received)
 
 
 def on_both_interfaces(records: Records, after_ns: int) -> Records:
