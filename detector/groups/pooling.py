@@ -47,6 +47,7 @@ _BOXES: Mapping[str, str] = {
     "window": "regulates",
     "acknowledgement": "regulates",
     "boundaries": "cuts",
+    "pieces": "cuts",
 }
 
 #: Fields whose disagreement only another stack explains: each connection is an independent observation.

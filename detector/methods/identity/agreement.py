@@ -42,6 +42,9 @@ ADDED_NATS = math.log(10_000.0)
 #: that are cut elsewhere convince so far, in whichever classes.
 BOUNDARIES = "boundaries"
 RESEGMENTED_NATS = math.log(10_000.0)
+#: Where every segment that arrives lies within one that left, each was cut by itself: a middlebox does that, and of
+#: relays only those that forward each segment at once (`LOCKSTEP_NATS`), on a leg with a smaller segment size.
+PIECES = "pieces"
 #: Two stacks have one timestamp clock, offset included, where both run on one machine (a path emulated between network
 #: namespaces, say): one pair of captures in a hundred thousand. Their stamps agree as often as a segment is relayed
 #: within a tick, which may be any share of the time.
@@ -53,6 +56,7 @@ RENUMBERED_NATS = math.log(10.0)
 #: stack acknowledge at the same places: two of the eighty relayed connections of the training draws. However many
 #: places agree, they convince no further, unless a SYN kept its sequence number, which a relay's stack draws anew.
 LOCKSTEP_NATS = math.log(40.0)
+PIECES_NATS = RESEGMENTED_NATS - LOCKSTEP_NATS
 #: Bound of one field's sum: beyond this a wrong model is likelier than the data.
 MOST_NATS = 60.0
 
@@ -127,6 +131,7 @@ def total_nats(sums: FieldSums, only: frozenset[str] | None = None, most_for_pla
     excused: Reals = 0.0
     added: Reals = 0.0
     cut: Reals = 0.0
+    pieces: Reals = 0.0
     for name, nats in sums.by_field.items():
         if only is not None and name not in only:
             continue
@@ -145,9 +150,12 @@ def total_nats(sums: FieldSums, only: frozenset[str] | None = None, most_for_pla
             added = added + other
         elif name == BOUNDARIES:
             cut = cut + other
+        elif name == PIECES:
+            pieces = pieces + other
         else:
             total = total + other
     bounded = np.maximum(excused, -REWRITABLE_NATS) + np.maximum(added, -ADDED_NATS)
+    bounded = bounded + np.maximum(pieces, -PIECES_NATS)
     bounded = bounded + np.where(sums.shared_clock_nats > 0, np.maximum(cut, -RESEGMENTED_NATS), cut)
     return total + bounded + np.minimum(habits, FITTED_NATS)
 
@@ -183,7 +191,13 @@ def compare_data(
     fields["push"] = _push_agreement(counts.push_clear, counts.push_equal, counts.push_set, lost_share)
     fields["carried-acknowledgement"] = _carried_agreement(counts.whole, counts.carried, counts.carried_elsewhere)
     is_on_wire = (counts.longest > 0) & (counts.longest <= largest_payload)
-    fields[BOUNDARIES] = _boundary_agreement(counts.partners, counts.boundaries_equal, is_on_wire)
+    boundaries = _boundary_agreement(counts.partners, counts.boundaries_equal, is_on_wire)
+    # A stack that cuts its stream elsewhere has half of its segments within one of the sender's at most, unless it cuts
+    # them into many pieces.
+    within = log_likelihood_ratio(counts.partners, _share(counts.held_whole, counts.partners), SAME, 0.5)
+    are_pieces = (within > 0) & (boundaries.nats < 0)
+    fields[BOUNDARIES] = _only_where(~are_pieces, boundaries)
+    fields[PIECES] = _only_where(are_pieces, boundaries)
     return _comparison(counts, fields, np.where(counts.partners > 0, 1 - _share(counts.whole, counts.partners), 0.0))
 
 
@@ -305,6 +319,11 @@ def _boundary_agreement(partners: Integers, equal: Integers, is_on_wire: Truths)
     share = _share(equal, partners)
     # Two stacks cut a bulk stream alike, so agreement proves nothing; cuts at other places do.
     return _agreement(is_on_wire, partners, share, np.minimum(log_likelihood_ratio(partners, share, SAME, 0.9), 0.0))
+
+
+def _only_where(is_so: Truths, agreement: FieldAgreement) -> FieldAgreement:
+    """The agreement there, and nothing elsewhere."""
+    return _agreement(is_so & agreement.is_compared, agreement.compared, agreement.agreeing, agreement.nats)
 
 
 def _position_agreement(positions: PositionCounts, lost_share: Reals) -> FieldAgreement:

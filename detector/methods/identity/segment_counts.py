@@ -44,6 +44,7 @@ class FieldCounts(Struct, frozen=True):
     carried: Integers
     carried_elsewhere: Integers
     boundaries_equal: Integers
+    held_whole: Integers
     longest: Integers
 
 

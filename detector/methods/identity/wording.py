@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from detector.methods.identity.agreement import ADDED_STAMPS
+from detector.methods.identity.agreement import ADDED_STAMPS, PIECES
 from detector.methods.identity.comparison import Comparison
 from detector.methods.identity.rewriters import REWRITER_FIGURES, named_rewriters
 from pepscope._core import row_codes
@@ -25,10 +25,11 @@ _NAMED_FIELDS = 3
 _LEADING = ("field", "share")
 #: Figures with the segments that were compared.
 _SEGMENTS = tuple(f"{label}_segments" for label in ("up_data", "up_acks", "down_data", "down_acks"))
-#: Fields that are about having the option at all, and what those segments do that differ in it.
+#: Fields that are about having an option at all, or about being cut, and what those segments do that differ in it.
 _PRESENCE = {
     ADDED_STAMPS: "arrive with timestamps that they left without",
     "timestamps-present": "have timestamps at one end only",
+    PIECES: "arrive in pieces",
 }
 #: Fields and shares that are put into words once: of most connections all segments agree.
 _REMEMBERED = 1024

@@ -55,7 +55,8 @@ def compare_data(
     if whole.any():
         fields["carried-acknowledgement"] = _carried(emitted, rows[found][whole], left.take(whole), came.take(whole))
     if not offload:
-        fields["boundaries"] = _boundary_agreement(emitted, came)
+        boundaries, are_pieces = _boundary_agreement(emitted, came, rows[found])
+        fields["pieces" if are_pieces else "boundaries"] = boundaries
     changed = float(1 - whole.mean()) if len(whole) else 0.0
     return ClassComparison(
         len(arrived), int(found.sum()), fields, result.tsval_shift, result.tsecr_shift, result.window_scale_shift,
@@ -225,14 +226,18 @@ def _carried(emitted: Segments, rows: Int64Array, left: Segments, came: Segments
     return FieldAgreement(units, share, min(log_likelihood_ratio(units, share, SAME, 0.5), 0.0))
 
 
-def _boundary_agreement(emitted: Segments, came: Segments) -> FieldAgreement:
+def _boundary_agreement(emitted: Segments, came: Segments, rows: Int64Array) -> tuple[FieldAgreement, bool]:
     """Whether each arrived segment, of bytes that the emitter's capture holds, begins and ends where emitted ones do
-    (captures without super-packets; receive offload may join whole segments)."""
+    (captures without super-packets; receive offload may join whole segments), and whether those that do not lie within
+    one of the candidates in `rows`."""
     begins = among(came.start, np.sort(emitted.start))
     ends = among(came.end, np.sort(emitted.end))
     share = float((begins & ends).mean()) if len(came) else 0.0
+    within = ((rows >= 0) & (emitted.end[rows] >= came.end[:, None])).any(axis=1) | (begins & ends)
+    held = log_likelihood_ratio(len(came), float(within.mean()) if len(came) else 0.0, SAME, 0.5)
     # Two stacks cut a bulk stream alike, so agreement proves nothing; cuts at other places do.
-    return FieldAgreement(len(came), share, min(log_likelihood_ratio(len(came), share, SAME, 0.9), 0.0))
+    nats = min(log_likelihood_ratio(len(came), share, SAME, 0.9), 0.0)
+    return FieldAgreement(len(came), share, nats), nats < 0 < held
 
 
 def data_candidates(emitted: Segments, arrived: Segments) -> Int64Array:

@@ -52,5 +52,6 @@ counts! {
     carried,
     carried_elsewhere,
     boundaries_equal,
+    held_whole,
     longest,
 }

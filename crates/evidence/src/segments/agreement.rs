@@ -58,6 +58,8 @@ pub struct Agreement {
     pub carried_elsewhere: usize,
     /// Arrived data that begin and end where emitted data do.
     pub boundaries_equal: usize,
+    /// These, and arrived data that one emitted segment holds from the first to the last byte.
+    pub held_whole: usize,
     /// Bytes of the longest data segment on either side.
     pub longest: i64,
 }
@@ -141,7 +143,10 @@ impl<'a> DataComparison<'a> {
         let mut elsewhere = Vec::new();
         for pair in &pairs {
             let &Pair { left, came, .. } = pair;
+            let mut copies = candidates.row(came).iter();
+            let is_held_whole = is_cut_alike[came] || copies.any(|&copy| arrived[came].end() <= emitted[copy].end());
             counts.boundaries_equal += usize::from(is_cut_alike[came]);
+            counts.held_whole += usize::from(is_held_whole);
             if !is_whole(pair) {
                 continue;
             }

@@ -21,6 +21,7 @@ pub(super) fn unchanged_data(emitted: &[Segment], arrived: &[Segment]) -> Option
         push_set: pushed,
         carried: distinct(left.iter().map(|segment| segment.acknowledgement).collect()).len(),
         boundaries_equal: left.len(),
+        held_whole: left.len(),
         longest: emitted.iter().map(|segment| segment.length).max().unwrap_or(0),
         ..common(emitted, left, arrived)
     })
