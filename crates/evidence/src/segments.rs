@@ -1,6 +1,7 @@
 //! Segments at both ends of a flow: which may be the same packets, and in which fields they agree.
 
 pub mod agreement;
+pub mod ahead;
 pub mod alignment;
 pub(crate) mod candidates;
 pub mod columns;

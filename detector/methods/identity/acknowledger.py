@@ -111,6 +111,7 @@ def own_acknowledgement_nats(
     acknowledgements: ClassComparison,
     of_data: ClassComparison,
     carried_places: Integers,
+    ahead: Integers,
     emitted: Integers,
     renumbered: Truths,
     lacks_packets: Truths,
@@ -122,8 +123,9 @@ def own_acknowledgement_nats(
 
     0 where a capture lacks some, or where more than a capture is known to have lost stand where the receiver sent none:
     a middlebox may make them that forwards the data unchanged. The first of two rows is the direction up.
-    `carried_places`: different places within the other direction that its data acknowledge. `emitted`: the pure
-    acknowledgements of each packet direction that left within the span of those that arrived. `renumbered`: a SYN
+    `carried_places`: different places within the other direction that its data acknowledge. `ahead`: pure
+    acknowledgements that their host cannot have sent by the order of its timestamps, whatever was lost. `emitted`: the
+    pure acknowledgements of each packet direction that left within the span of those that arrived. `renumbered`: a SYN
     arrived with another number, as where a SYN proxy answered and acknowledged the handshake. `lacks_packets`: either
     capture lacks packets of a direction. `lost_shares` are what the capture near the emitter of each packet direction
     lost: only that one can lack the counterpart of what arrived. `shows_pure`: the capture near the sender of
@@ -139,6 +141,7 @@ def own_acknowledgement_nats(
         lost = lost_shares[back]
         back_acks, with_data, back_data = acknowledgements.at(back), of_data.at(back), data.at(back)
         strangers = _strangers_nats(back_acks, lost, back_data, renumbered) > TWO_MAKERS_NATS
+        strangers |= ahead[back] > 0
         others = two_makers_nats(back_acks.arrived, back_acks.with_candidate, lost) > 0
         others |= (with_data.arrived > 0) & (other_maker_nats(with_data, lost, back_data) > TWO_MAKERS_NATS)
         others |= strangers

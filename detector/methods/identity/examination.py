@@ -155,6 +155,7 @@ def _weigh(compared: Comparison) -> _Weighed:
         compared.acknowledgements,
         compared.of_data,
         compared.counts.carried_places,
+        compared.counts.acknowledged_ahead,
         compared.counts.emitted_acknowledgements,
         other_number.any(axis=0),
         compared.lacks_packets,

@@ -72,6 +72,7 @@ class SegmentCounts(Struct, frozen=True):
     acknowledged_where_arrived: Reals
     acknowledged_at_neither: Reals
     missed_acknowledgements: Reals
+    acknowledged_ahead: Reals
     carried_places: Reals
     shown: Reals
     uncovered: Reals

@@ -85,10 +85,12 @@ def own_nats(
     renumbered: bool = False,
     of_sender: tuple[int, int] = (0, 0),
     of_others: int = 0,
+    ahead: int = 0,
 ) -> float:
     """Of an answer of two segments to a request of one, with these acknowledgements, and those of data among them.
 
-    `of_sender` are how many of the answer's sender arrived, and how many left; `of_others` arrived beside them.
+    `of_sender` are how many of the answer's sender arrived, and how many left; `of_others` arrived beside them. Of
+    those of the answer `ahead` cannot be its receiver's by the order of timestamps.
     """
     (field,) = acks.fields
     nothing, one, two = (compared(count, count, field=field) for count in range(3))
@@ -98,6 +100,7 @@ def own_nats(
         both_ways(acks, of_request),
         both_ways(of_data or nothing, nothing),
         np.zeros((2, 1)),
+        np.array([[ahead], [0]]),
         np.array([[emitted], [left]]),
         np.array([renumbered]),
         np.zeros((2, 1), np.bool_),
@@ -111,6 +114,12 @@ def test_all_that_left_arrived_and_nothing_else() -> None:
     several = SEVERAL_ACKNOWLEDGEMENTS
     assert own_nats(compared(several, several), several) >= OWN_ACKNOWLEDGEMENT_NATS
     assert own_nats(compared(10, 10, field="timestamps"), 10) >= OWN_ACKNOWLEDGEMENT_NATS
+
+
+def test_what_its_host_cannot_have_sent_is_another_makers_however_many_agree() -> None:
+    acks = compared(200, 199, field="timestamps")
+    assert own_nats(acks, 200, acks) >= OWN_ACKNOWLEDGEMENT_NATS
+    assert own_nats(acks, 200, acks, ahead=1) == 0.0
 
 
 def test_the_senders_acknowledgements_show_as_well_that_no_filter_dropped_any() -> None:

@@ -152,13 +152,14 @@ pub(crate) fn segment_counts<'py>(
     add_positions(&columns, "positions", &found, |one| one.acknowledgements.positions)?;
     add_positions(&columns, "of_data_positions", &found, |one| one.of_data.positions)?;
     let rows = |value: &dyn Fn(&pair::DirectionCounts) -> f64| two_rows(&found, value).into_pyarray(py);
-    let counts: [Named<'_, f64>; 10] = [
+    let counts: [Named<'_, f64>; 11] = [
         ("emitted_acknowledgements", &|one| one.emitted_acknowledgements as f64),
         ("acknowledged_at_both", &|one| one.places.both as f64),
         ("acknowledged_where_emitted", &|one| one.places.emitted_only as f64),
         ("acknowledged_where_arrived", &|one| one.places.arrived_only as f64),
         ("acknowledged_at_neither", &|one| one.places.neither as f64),
         ("missed_acknowledgements", &|one| one.missed_acknowledgements as f64),
+        ("acknowledged_ahead", &|one| one.acknowledged_ahead as f64),
         ("carried_places", &|one| one.carried_places as f64),
         ("shown", &|one| one.shown as f64),
         ("uncovered", &|one| one.uncovered),

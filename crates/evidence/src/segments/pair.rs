@@ -2,6 +2,7 @@
 
 use crate::distinct::distinct;
 use crate::segments::agreement::{AcknowledgementComparison, Agreement, DataComparison};
+use crate::segments::ahead::acknowledged_ahead;
 use crate::segments::alignment::{fields_in_common, shift_from_fields};
 use crate::segments::columns::{Flow, Flows, Sampling, Segment, Vantage};
 use crate::segments::likeness::Likeness;
@@ -57,6 +58,8 @@ pub struct DirectionCounts {
     /// Pure acknowledgements that arrived with numbers which the emitter's host skipped in its own capture: it sent
     /// them, and they are not compared.
     pub missed_acknowledgements: usize,
+    /// Pure acknowledgements that arrived and that the emitter's host cannot have sent by the order of its timestamps.
+    pub acknowledged_ahead: usize,
     /// Different places within the reverse stream that the arrived data acknowledge.
     pub carried_places: usize,
     /// Segments that the emitter's capture shows, of which the reverse flow's count only with data.
@@ -155,10 +158,15 @@ impl PairSegments {
             positions: count_positions(numbers(acks_out).collect(), numbers(arrived).collect(), &boundaries, &unseen),
         };
         let acknowledgements = compared(&known);
+        let AcknowledgementCounts { fields: Agreement { arrived, stamps_equal, tsval_shift, .. }, .. } =
+            acknowledgements;
+        // What agrees with an acknowledgement that the host sent is none.
+        let is_asked = stamps_equal < arrived;
         let carried = numbers(&data_in).filter(|&number| (1..=bulk).contains(&number)).collect();
         let unseen_places = unseen.clone().with_places(numbers(&missed).collect());
         DirectionCounts {
             missed_acknowledgements: missed.len(),
+            acknowledged_ahead: if is_asked { acknowledged_ahead(emitted, &known, tsval_shift) } else { 0 },
             carried_places: distinct(carried).len(),
             data: self.compare_data(&emitted.data, &data_in),
             of_data: if of_data.len() == known.len() { acknowledgements.clone() } else { compared(&of_data) },
