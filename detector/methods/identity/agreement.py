@@ -196,6 +196,8 @@ def compare_data(
     # them into many pieces.
     within = log_likelihood_ratio(counts.partners, _share(counts.held_whole, counts.partners), SAME, 0.5)
     are_pieces = (within > 0) & (boundaries.nats < 0)
+    # What cuts segments gives them no timestamps; what takes these out of a capture cuts nothing.
+    are_pieces &= counts.stamps_on_one_side == 0
     fields[BOUNDARIES] = _only_where(~are_pieces, boundaries)
     fields[PIECES] = _only_where(are_pieces, boundaries)
     return _comparison(counts, fields, np.where(counts.partners > 0, 1 - _share(counts.whole, counts.partners), 0.0))

@@ -56,7 +56,8 @@ def compare_data(
         fields["carried-acknowledgement"] = _carried(emitted, rows[found][whole], left.take(whole), came.take(whole))
     if not offload:
         boundaries, are_pieces = _boundary_agreement(emitted, came, rows[found])
-        fields["pieces" if are_pieces else "boundaries"] = boundaries
+        on_one_side = (left.has_timestamps != came.has_timestamps) & left.stamps_captured & came.stamps_captured
+        fields["pieces" if are_pieces and not on_one_side.any() else "boundaries"] = boundaries
     changed = float(1 - whole.mean()) if len(whole) else 0.0
     return ClassComparison(
         len(arrived), int(found.sum()), fields, result.tsval_shift, result.tsecr_shift, result.window_scale_shift,

@@ -48,6 +48,13 @@ def test_pieces_of_what_left_accuse_no_connection_alone(at: int) -> None:
     assert against < DECISIVE_NATS
 
 
+def test_pieces_that_arrive_with_timestamps_are_another_stacks() -> None:
+    emitted, arrived = bare("reg_dl_cdma1x")
+    stamped = arrived.replaced(has_timestamps=np.ones(len(arrived), np.bool_), tsval=1 + np.arange(len(arrived)))
+    found = compared_data(emitted, cut(stamped, 900))
+    assert found.fields.keys() & {PIECES, BOUNDARIES} == {BOUNDARIES}
+
+
 @pytest.mark.parametrize("every", [700, 1000, 1348])
 def test_a_stream_that_is_cut_anew_is_another_stacks(every: int) -> None:
     emitted, arrived = bare("reg_dl_cdma1x")
