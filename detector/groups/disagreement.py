@@ -10,7 +10,7 @@ from msgspec import Struct
 from pepscope.results.verdicts import Mechanism, Verdict
 
 #: Findings that a middlebox makes acknowledgements, early or not.
-_MADE_BY_A_BOX = frozenset({"acks-nobody-sent", "acks-not-from-receiver"})
+_MADE_BY_A_BOX = frozenset({"acks-ahead-of-receiver", "acks-nobody-sent", "acks-not-from-receiver"})
 
 #: Connections of the smaller side, and traits of the split ones, that are named one by one.
 _NAMED = 3

@@ -20,7 +20,10 @@ from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.verdicts import Evidence, Verdict
 
 #: Findings that the two captures hold the same packets.
-SHARED_PACKETS = frozenset({IdentityFinding.SAME_PACKETS, IdentityFinding.SAME_DATA, IdentityFinding.ACKS_NOBODY_SENT})
+SHARED_PACKETS = frozenset({
+    IdentityFinding.SAME_PACKETS, IdentityFinding.SAME_DATA, IdentityFinding.ACKS_AHEAD,
+    IdentityFinding.ACKS_NOBODY_SENT,
+})  # fmt: skip
 
 
 def are_doubtful(pairs: Sequence[Pair], found: Found) -> BoolArray:

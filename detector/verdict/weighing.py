@@ -64,7 +64,7 @@ _MECHANISM_OF = {
 
 
 #: Findings that data segments pass unchanged, while a middlebox may have made the acknowledgements.
-PASSED_DATA = frozenset({IdentityFinding.SAME_DATA, IdentityFinding.ACKS_NOBODY_SENT})
+PASSED_DATA = frozenset({IdentityFinding.SAME_DATA, IdentityFinding.ACKS_AHEAD, IdentityFinding.ACKS_NOBODY_SENT})
 
 
 class Judgement(Struct, frozen=True):
@@ -223,7 +223,7 @@ def _split_reason(
     if changes:
         return f"{leading.summary} {changes[0].summary}"
     if mechanism is Mechanism.LOCAL_ACKNOWLEDGEMENT:
-        data = [item for item in weighed if item.finding in PASSED_DATA]
+        data = [item for item in weighed if item.finding in PASSED_DATA and item is not leading]
         passed = f"{max(data, key=lambda item: item.strength).summary} " if data else ""
         return (
             f"{passed}{leading.summary} A middlebox acknowledges before the receiver has the data, and forwards the "

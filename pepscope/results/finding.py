@@ -22,7 +22,7 @@ from msgspec import Struct
 from pepscope.results.hypotheses import Hypothesis
 from pepscope.results.verdicts import Evidence, Mechanism, Number, Outcome
 
-VERSION = 4
+VERSION = 5
 
 #: The largest charge of one finding against a hypothesis: one in three thousand.
 CERTAIN = -8.0

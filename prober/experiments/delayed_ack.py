@@ -68,7 +68,7 @@ _MOST_ROUNDS = 3
 _HELD = "held"
 _METHOD_3 = "delayed_ack"
 #: Findings of the detector's identity that say that data segments arrive as they left.
-_SAME_DATA = frozenset({"same-packets", "same-data", "acks-nobody-sent"})
+_SAME_DATA = frozenset({"same-packets", "same-data", "acks-ahead-of-receiver", "acks-nobody-sent"})
 #: Round trips that a transfer takes under a hold beside those of slow start, FTP's conversation included, for the
 #: plan's estimate.
 _EXPECTED_DELAYS = {Application.FTP: 12.0}

@@ -30,6 +30,8 @@ OWN_ACKNOWLEDGEMENT_NATS = math.log(20.0)
 SEVERAL_SEGMENTS = 3
 #: A filter that drops acknowledgements, a share of them or one in some, hardly spares so many of one maker.
 SEVERAL_ACKNOWLEDGEMENTS = 3
+#: Of acknowledgements ahead of their host one may have been corrupted on its way.
+FEWEST_AHEAD = 2
 #: Where IP IDs arrive as they left, gaps in them show what the emitter's capture missed, and what arrives with those is
 #: not compared: of all else this share has a counterpart, if the far end sent it.
 NUMBERED = 0.997
@@ -163,6 +165,20 @@ def own_acknowledgement_nats(
         # Who acknowledges an answer of few segments is not asked, but another maker may show.
         least = np.minimum(least, np.where(counts, own, np.where(strangers, 0.0, math.inf)))
     return least
+
+
+def acknowledgements_ahead(data: ClassComparison, acknowledgements: ClassComparison, ahead: Integers) -> Integers:
+    """The counts of acknowledgements that run ahead of their host by its own timestamps, by packet direction (rows).
+
+    They hold where those timestamps are the host's own at both ends, as segments of that direction show which agree in
+    them; elsewhere 0.
+    """
+    kept: Truths = np.False_
+    for part in (data, acknowledgements):
+        stamps = part.fields["timestamps"]
+        is_unshifted = (part.tsval_shift == 0) & (part.tsecr_shift == 0) & ~np.asarray(part.shift_unknown)
+        kept = kept | (stamps.is_compared & (stamps.agreeing > 0) & is_unshifted)
+    return np.where(kept, ahead, 0).astype(np.int64)
 
 
 def _are_all(segments: ClassComparison, emitted: Integers) -> Truths:

@@ -13,7 +13,9 @@ from detector.clocks.untimed import are_untimed
 from detector.method import Context, Findings
 from detector.methods.identity import wording
 from detector.methods.identity.acknowledger import (
+    FEWEST_AHEAD,
     OWN_ACKNOWLEDGEMENT_NATS,
+    acknowledgements_ahead,
     other_maker_nats,
     own_acknowledgement_nats,
 )
@@ -111,6 +113,7 @@ class _Weighed(NamedTuple):
     total: FloatArray
     other_acknowledger: FloatArray
     own_acknowledgement: FloatArray
+    ahead: Int64Array  # acknowledgements ahead of their host
 
 
 def _judge(compared: Comparison, alone: dict[int, Evidence]) -> list[EvidenceColumns]:
@@ -150,12 +153,13 @@ def _weigh(compared: Comparison) -> _Weighed:
             for way in DIRECTIONS
         )
     )
+    ahead = acknowledgements_ahead(compared.data, compared.acknowledgements, compared.counts.acknowledged_ahead)
     own = own_acknowledgement_nats(
         compared.data,
         compared.acknowledgements,
         compared.of_data,
         compared.counts.carried_places,
-        compared.counts.acknowledged_ahead,
+        ahead,
         compared.counts.emitted_acknowledgements,
         other_number.any(axis=0),
         compared.lacks_packets,
@@ -164,22 +168,24 @@ def _weigh(compared: Comparison) -> _Weighed:
     )
     hard_data, hard_acks = (total_nats(sums, HARD_FIELDS) for sums in (data_sums, acknowledgement_sums))
     return _Weighed(
-        total_nats(data_sums), total_nats(acknowledgement_sums), hard_data, hard_acks, total, others, own
+        total_nats(data_sums), total_nats(acknowledgement_sums), hard_data, hard_acks, total, others, own,
+        ahead.sum(axis=0),
     )  # fmt: skip
 
 
 def _findings(weighed: _Weighed, few: BoolArray, changed: BoolArray) -> Int64Array:
-    """The code of what was found of each connection: the first that fits."""
+    """The code of what was found of each connection: the first that fits, in the order of the codes."""
     data, acks, total = weighed.data, weighed.acks, weighed.total
-    acks_differ = (data >= DECISIVE_NATS) & ((acks <= -DECISIVE_NATS) | (weighed.other_acknowledger > 0))
-    acks_differ &= weighed.hard_data >= DECISIVE_NATS
+    passed = (data >= DECISIVE_NATS) & (weighed.hard_data >= DECISIVE_NATS)
+    acks_differ = passed & ((acks <= -DECISIVE_NATS) | (weighed.other_acknowledger > 0))
+    are_ahead = passed & (weighed.ahead >= FEWEST_AHEAD)
     data_differ = (data <= -DECISIVE_NATS) & (acks >= DECISIVE_NATS)
     data_differ &= weighed.hard_acks >= DECISIVE_NATS
     is_own = weighed.own_acknowledgement >= OWN_ACKNOWLEDGEMENT_NATS
     same, other = total >= DECISIVE_NATS, total <= -DECISIVE_NATS
     return np.select(
-        [few, changed, acks_differ, data_differ, same & is_own, same, other & (data < 0), other],
-        [_FEW, _CHANGED, _ACKS_NOBODY_SENT, _PARTLY, _SAME_PACKETS, _SAME_DATA, _OTHER_PACKETS, _OTHER_ACKS],
+        [few, changed, are_ahead, acks_differ, data_differ, same & is_own, same, other & (data < 0), other],
+        list(range(_TOO_ALIKE)),
         _TOO_ALIKE,
     )
 
@@ -192,6 +198,7 @@ def _evidence(compared: Comparison, weighed: _Weighed, found: Int64Array) -> lis
     confidence = confidence_of(sides.pairs)
     surely = logistics(np.abs(weighed.total))
     strengths = {
+        _ACKS_AHEAD: logistics(np.abs(weighed.data)) * confidence,
         _ACKS_NOBODY_SENT: logistics(np.abs(weighed.data)),
         _SAME_PACKETS: surely,
         _SAME_DATA: surely,
@@ -234,6 +241,7 @@ def _figures(compared: Comparison, weighed: _Weighed, fields: Sequence[Figure]) 
         Figure("sampled_every", thinning_for(compared.aligned.packets[0])),
         Figure("other_acknowledger_nats", rounded(weighed.other_acknowledger, 2)),
         *_missed_figures(compared),
+        Figure("acks_ahead", weighed.ahead, weighed.ahead > 0),
     ]
 
 
@@ -335,12 +343,14 @@ def _agreement_name(label: str, field: str) -> str:
 
 
 #: Codes of what was found of a connection, and the finding and its wording.
-_FEW, _CHANGED, _ACKS_NOBODY_SENT, _PARTLY, _SAME_PACKETS, _SAME_DATA, _OTHER_PACKETS, _OTHER_ACKS, _TOO_ALIKE = range(
-    9
-)
+(
+    _FEW, _CHANGED, _ACKS_AHEAD, _ACKS_NOBODY_SENT, _PARTLY, _SAME_PACKETS, _SAME_DATA, _OTHER_PACKETS, _OTHER_ACKS,
+    _TOO_ALIKE,
+) = range(10)  # fmt: skip
 _ACCUSING = (_OTHER_PACKETS, _OTHER_ACKS)
 _FORMS: Mapping[int, tuple[IdentityFinding, Wording]] = {
     _FEW: (IdentityFinding.TOO_FEW_SEGMENTS, wording.too_few),
+    _ACKS_AHEAD: (IdentityFinding.ACKS_AHEAD, wording.acks_ahead),
     _ACKS_NOBODY_SENT: (IdentityFinding.ACKS_NOBODY_SENT, wording.acks_nobody_sent),
     _PARTLY: (IdentityFinding.PARTLY_SAME, wording.partly_same),
     _SAME_PACKETS: (IdentityFinding.SAME_PACKETS, wording.same_segments),

@@ -40,6 +40,14 @@ class IdentityFinding(Finding):
             "them.",
         ),
     )  # fmt: skip
+    ACKS_AHEAD = split(
+        "acks-ahead-of-receiver",
+        Weight(
+            "identity", CERTAIN, CERTAIN, CERTAIN, 0.0,
+            "Data segments arrive as they left, and acknowledgements acknowledge more than the receiver did with a "
+            "later timestamp: a middlebox acknowledges before the receiver has the data.",
+        ),
+    )  # fmt: skip
     OTHER_PACKETS = split(
         "other-packets",
         Weight(

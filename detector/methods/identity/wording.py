@@ -95,6 +95,14 @@ def acks_nobody_sent(_: Mapping[str, Any]) -> Words:
     )
 
 
+def acks_ahead(figures: Mapping[str, Any]) -> Words:
+    """`acks-ahead-of-receiver`."""
+    return Words(
+        f"Acknowledgements arrive at {figures['acks_ahead']:,} places that the receiver cannot have sent: with a later "
+        "timestamp it acknowledged less."
+    )
+
+
 def partly_same(_: Mapping[str, Any]) -> Words:
     """`partly-same`."""
     return Words(

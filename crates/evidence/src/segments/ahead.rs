@@ -1,8 +1,10 @@
 //! Acknowledgements that arrive and run ahead of the host in whose name they were sent, by that host's own clock.
 
+use crate::distinct::distinct;
 use crate::segments::columns::{Flow, Segment};
 
-/// How many of these pure acknowledgements acknowledge more than their host did with a later timestamp.
+/// At how many places these pure acknowledgements acknowledge more than their host did with a later timestamp: copies of
+/// one count once.
 ///
 /// A host's TSval never falls, and what it acknowledges never does (RFC 7323, section 5.4; RFC 9293, section 3.10.7.4).
 /// So one that stamped a lower number later did not send them, whatever its capture lacks. `shift` is what the way adds
@@ -27,7 +29,7 @@ pub fn acknowledged_ahead(emitted: &Flow, arrived: &[Segment], shift: i64) -> us
         let later = sent.partition_point(|&(tick, _)| tick <= stamp);
         segment.has_timestamps && sent.get(later).is_some_and(|&(_, least)| least < segment.acknowledgement)
     };
-    arrived.iter().filter(is_ahead).count()
+    distinct(arrived.iter().filter(is_ahead).map(|segment| segment.acknowledgement).collect()).len()
 }
 
 #[cfg(test)]
@@ -49,6 +51,13 @@ mod tests {
         for (tsval, number, ahead) in [(107, 3112, 1), (107, 1560, 0), (107, 112, 0), (116, 3008, 0), (117, 3112, 0)] {
             assert_eq!(acknowledged_ahead(&sent, &[acknowledgement(tsval, number)], 0), ahead, "{tsval}, {number}");
         }
+    }
+
+    #[test]
+    fn one_that_arrives_twice_counts_once() {
+        let sent = flow(&[(107, 112), (116, 1560)]);
+        let came = [acknowledgement(107, 3112), acknowledgement(107, 3112), acknowledgement(108, 3200)];
+        assert_eq!(acknowledged_ahead(&sent, &came, 0), 2);
     }
 
     #[test]

@@ -58,7 +58,8 @@ pub struct DirectionCounts {
     /// Pure acknowledgements that arrived with numbers which the emitter's host skipped in its own capture: it sent
     /// them, and they are not compared.
     pub missed_acknowledgements: usize,
-    /// Pure acknowledgements that arrived and that the emitter's host cannot have sent by the order of its timestamps.
+    /// Places of pure acknowledgements that arrived and that the emitter's host cannot have sent by the order of its
+    /// timestamps.
     pub acknowledged_ahead: usize,
     /// Different places within the reverse stream that the arrived data acknowledge.
     pub carried_places: usize,

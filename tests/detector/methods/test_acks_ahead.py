@@ -1,0 +1,100 @@
+"""Acknowledgements that run ahead of the receiver by its own timestamps: another's, whatever clocks and IP IDs say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from detector.method import Observation
+from detector.methods.identity import METHOD, wording
+from detector.methods.identity.acknowledger import FEWEST_AHEAD, acknowledgements_ahead
+from detector.methods.identity.agreement import ClassComparison, FieldAgreement
+from detector.methods.identity.findings import IdentityFinding
+from detector.pair import Pair
+from detector.pairing.captures import pair_captures
+from pepscope.captures.capture import open_capture
+from pepscope.captures.packets import PacketColumns
+from pepscope.results.verdicts import Evidence, Outcome
+from tests.detector.corpus import pairs
+from tests.detector.methods.alone import alone
+from tests.detector.rewriting import (
+    Change,
+    changed,
+    modulated_timestamps,
+    thinned_acknowledgements,
+    without_ip_id,
+    without_timestamps,
+)
+from tests.fresh.test_fresh_captures import FRESH
+
+#: Local acknowledgement that drops the receiver's own, or lets them pass; each with a long connection.
+SPLIT = ("spl-localack-clock", "spl-localack-passed", "spl-localack-upload-passed")
+REGULAR = ("reg_dl_cubic_lte", "reg_dl_reno_loss1", "reg_bidir", "reg_dl_v6")
+
+
+def longest(run: str) -> Pair:
+    """The pair with most packets of a run."""
+    mobile, server = (open_capture(str(FRESH / f"{run}.{end}.pcap.gz")) for end in ("mobile", "server"))
+    found = list(pair_captures(mobile, server))
+    assert len(found) > 0
+    return max(found, key=lambda pair: 0 if pair.client_side is None else len(pair.client_side.packets))
+
+
+def found_in(pair: Pair) -> Evidence:
+    return alone(METHOD, Observation(pair))
+
+
+def at_times_of_a_wild_clock(packets: PacketColumns) -> PacketColumns:
+    """The first half is timed an hour later."""
+    late = np.arange(len(packets)) < len(packets) // 2
+    return packets.replaced(time_ns=packets.time_ns + np.where(late, 3_600_000_000_000, 0))
+
+
+def without_ip_id_of_acknowledgements(packets: PacketColumns) -> PacketColumns:
+    return packets.replaced(ip_id=np.where(packets.payload_bytes > 0, packets.ip_id, 0).astype(np.uint16))
+
+
+@pytest.mark.parametrize("run", SPLIT)
+@pytest.mark.parametrize("change", [None, without_ip_id_of_acknowledgements, at_times_of_a_wild_clock])
+def test_local_acknowledgement_is_found_by_the_receivers_own_timestamps(run: str, change: Change | None) -> None:
+    found = found_in(changed(longest(run), change, change))
+    assert found.finding is IdentityFinding.ACKS_AHEAD
+    assert found.outcome is Outcome.SPLIT
+    assert found.numbers["acks_ahead"] >= FEWEST_AHEAD
+
+
+@pytest.mark.parametrize("run", SPLIT)
+def test_without_timestamps_nothing_is_ahead(run: str) -> None:
+    found = found_in(changed(longest(run), without_timestamps, without_timestamps))
+    assert found.finding is not IdentityFinding.ACKS_AHEAD
+
+
+@pytest.mark.parametrize("run_id", REGULAR)
+@pytest.mark.parametrize("change", [None, modulated_timestamps, thinned_acknowledgements, without_ip_id])
+def test_a_receivers_own_acknowledgements_are_never_ahead_of_it(run_id: str, change: Change | None) -> None:
+    for pair in pairs(run_id):
+        assert "acks_ahead" not in found_in(changed(pair, None, change)).numbers
+
+
+def compared(agreeing: float, shift: int = 0) -> ClassComparison:
+    """Segments of one connection up, and none down, with timestamps that agree so far."""
+    rows = np.array([[10], [0]])
+    shares, is_compared = np.array([[agreeing], [0.0]]), np.array([[True], [False]])
+    stamps = FieldAgreement(rows, shares, np.zeros((2, 1)), None, is_compared)
+    shifts = np.array([[shift], [0]])
+    return ClassComparison(rows, rows, {"timestamps": stamps}, shifts, shifts * 0, shift_unknown=np.zeros((2, 1), bool))
+
+
+def test_the_clock_must_be_the_hosts_own_at_both_ends() -> None:
+    ahead = np.array([[3], [2]])
+    assert acknowledgements_ahead(compared(0.0), compared(0.1), ahead).tolist() == [[3], [0]]
+    assert acknowledgements_ahead(compared(1.0), compared(0.0), ahead).tolist() == [[3], [0]]
+    assert acknowledgements_ahead(compared(0.0), compared(0.0), ahead).tolist() == [[0], [0]]
+    assert acknowledgements_ahead(compared(1.0, 7), compared(1.0, 7), ahead).tolist() == [[0], [0]]
+
+
+def test_the_sentence_says_why_they_are_not_the_receivers() -> None:
+    assert wording.acks_ahead({"acks_ahead": 1_234}).summary == (
+        "Acknowledgements arrive at 1,234 places that the receiver cannot have sent: with a later timestamp it "
+        "acknowledged less."
+    )
