@@ -9,6 +9,15 @@ pub(crate) fn distinct(mut values: Vec<i64>) -> Vec<i64> {
     values
 }
 
+/// How many values occur. Ascending ones are counted as they come.
+pub(crate) fn distinct_count(values: impl Iterator<Item = i64> + Clone) -> usize {
+    if !values.clone().is_sorted() {
+        return distinct(values.collect()).len();
+    }
+    let mut last = None;
+    values.filter(|&value| last.replace(value) != Some(value)).count()
+}
+
 /// The most common value and its share, of equally common ones the least; (0, 0) of nothing.
 pub(crate) fn most_common(values: &[i64]) -> (i64, f64) {
     let mut runs: Vec<(i64, usize)> = values.chunk_by(i64::eq).map(|run| (run[0], run.len())).collect();
@@ -43,6 +52,10 @@ mod tests {
             prop_assert_eq!(share, times(value) as f64 / values.len() as f64);
             let every = distinct(values.clone());
             prop_assert!(every.windows(2).all(|pair| pair[0] < pair[1]));
+            prop_assert_eq!(distinct_count(values.iter().copied()), every.len());
+            let mut ascending = values.clone();
+            ascending.sort();
+            prop_assert_eq!(distinct_count(ascending.into_iter()), every.len());
             prop_assert_eq!(every.iter().map(|&one| times(one)).sum::<usize>(), values.len());
             prop_assert!(every.iter().all(|&one| times(one) < times(value) + usize::from(one >= value)));
         }

@@ -15,23 +15,9 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::captures::packets::PacketArrays;
 use crate::record::number_or_unknown;
 
-macro_rules! record {
-    ($($name:ident: $kind:ty),* $(,)?) => {
-        /// The record of the crate.
-        #[pyclass(module = "pepscope._core", frozen, get_all)]
-        pub(crate) struct FlowEnds {
-            $($name: $kind),*
-        }
-
-        impl From<Ends> for FlowEnds {
-            fn from(found: Ends) -> Self {
-                Self { $($name: found.$name),* }
-            }
-        }
-    };
-}
-
-record! {
+/// The record of the crate.
+#[pyclass(module = "pepscope._core", frozen, get_all)]
+pub(crate) struct FlowEnds {
     syn_copies: usize,
     syn_windows: Vec<u32>,
     syn_ip_ids: Vec<u16>,
@@ -39,6 +25,20 @@ record! {
     syn_ecn: Vec<u16>,
     syn_ttl: u8,
     fin_offset: Option<i64>,
+}
+
+impl From<Ends> for FlowEnds {
+    fn from(found: Ends) -> Self {
+        Self {
+            syn_copies: found.syn_copies,
+            syn_windows: found.syn_windows.iter().collect(),
+            syn_ip_ids: found.syn_ip_ids.iter().collect(),
+            syn_tsvals: found.syn_tsvals.iter().collect(),
+            syn_ecn: found.syn_ecn.iter().collect(),
+            syn_ttl: found.syn_ttl,
+            fin_offset: found.fin_offset,
+        }
+    }
 }
 
 /// The two ends of the flow of `direction`.

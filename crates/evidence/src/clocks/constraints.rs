@@ -60,20 +60,14 @@ impl Constraints {
     /// spared are left out. Times are the client's, or the server's.
     pub fn of_flows(flows: &[&FlowTimes], server_clock: bool, spared: Spared, bins: usize) -> Self {
         // Data of the client and acknowledgements to the server bound from above.
-        let (upper, lower): (Vec<Vec<Difference>>, Vec<Vec<Difference>>) = flows
-            .iter()
-            .map(|flow| {
-                let data = flow.data_differences(server_clock).collect();
-                let acks = flow.ack_differences(server_clock).collect();
-                if flow.is_up {
-                    (data, acks)
-                } else {
-                    (acks, data)
-                }
-            })
-            .unzip();
-        let base_ns = upper.iter().chain(&lower).find_map(|points| middle(points)).unwrap_or(0);
-        let (upper, lower) = (upper.concat(), lower.concat());
+        let (mut upper, mut lower) = (Gathered::default(), Gathered::default());
+        for flow in flows {
+            let (of_data, of_acks) = if flow.is_up { (&mut upper, &mut lower) } else { (&mut lower, &mut upper) };
+            of_data.add(flow.data_differences(server_clock), flow.data.len());
+            of_acks.add(flow.ack_differences(server_clock), flow.acks.len());
+        }
+        let base_ns = upper.middle().or_else(|| lower.middle()).unwrap_or(0);
+        let (upper, lower) = (upper.points, lower.points);
         let reference_ns = lower.iter().chain(&upper).map(|&(time_ns, _)| time_ns).min().unwrap_or(0);
         Self::new(
             relative(lower, reference_ns, base_ns).thinned(spared.lower.saturating_add(1), bins, true),
@@ -87,9 +81,11 @@ impl Constraints {
     /// What data alone say, relative to the same time and difference.
     pub fn of_data(flows: &[&FlowTimes], reference_ns: i64, base_ns: i64, bins: usize) -> Self {
         let cloud = |is_up: bool| {
-            let flows = flows.iter().filter(|flow| flow.is_up == is_up);
-            let points = flows.flat_map(|flow| flow.data_differences(false)).collect();
-            relative(points, reference_ns, base_ns).thinned(1, bins, !is_up)
+            let mut gathered = Gathered::default();
+            for flow in flows.iter().filter(|flow| flow.is_up == is_up) {
+                gathered.add(flow.data_differences(false), flow.data.len());
+            }
+            relative(gathered.points, reference_ns, base_ns).thinned(1, bins, !is_up)
         };
         Self::new(cloud(false), cloud(true), reference_ns, base_ns, Spared::default())
     }
@@ -140,9 +136,29 @@ impl Constraints {
     }
 }
 
-/// Median difference, in whole nanoseconds.
-fn middle(points: &[Difference]) -> Option<i64> {
-    median(points.iter().map(|point| point.1 as f64).collect()).map(|difference_ns| difference_ns as i64)
+/// Points of several flows, one behind the other.
+#[derive(Default)]
+struct Gathered {
+    points: Vec<Difference>,
+    /// How many are of the first flow that has any.
+    first: usize,
+}
+
+impl Gathered {
+    /// Adds those of one more flow, at most so many.
+    fn add(&mut self, points: impl Iterator<Item = Difference>, most: usize) {
+        self.points.reserve(most);
+        self.points.extend(points);
+        if self.first == 0 {
+            self.first = self.points.len();
+        }
+    }
+
+    /// Median difference of the first flow that has points, in whole nanoseconds.
+    fn middle(&self) -> Option<i64> {
+        let differences = self.points[..self.first].iter().map(|point| point.1 as f64);
+        median(differences.collect()).map(|difference_ns| difference_ns as i64)
+    }
 }
 
 fn relative(points: Vec<Difference>, reference_ns: i64, base_ns: i64) -> Cloud {

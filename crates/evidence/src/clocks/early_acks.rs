@@ -84,20 +84,18 @@ impl FlowTimes {
         let rest_ns = |&(client_ns, difference_ns): &Difference| {
             sign * (difference_ns as f64 - clock.lines.server_minus_client_ns(client_ns))
         };
-        let mut early = vec![false; acks.len()];
-        for &span in spans {
+        let mut bounds_ns = Vec::with_capacity(self.data.len());
+        let mut bound_of = |&span: &(i64, i64)| {
             let data = self.data_differences(false).filter(|datum| is_within(datum, span));
-            let mut bounds_ns: Vec<f64> = data.map(|datum| rest_ns(&datum)).collect();
-            if bounds_ns.len() <= clock.spared {
-                continue;
-            }
-            let place = bounds_ns.len() - 1 - clock.spared;
-            let bound_ns = *bounds_ns.select_nth_unstable_by(place, f64::total_cmp).1 - clock.error_ns;
-            for (early, ack) in early.iter_mut().zip(acks) {
-                *early |= is_within(ack, span) && rest_ns(ack) < bound_ns;
-            }
-        }
-        early.into_iter().filter(|&early| early).count()
+            bounds_ns.clear();
+            bounds_ns.extend(data.map(|datum| rest_ns(&datum)));
+            let place = bounds_ns.len().checked_sub(clock.spared)?.checked_sub(1)?;
+            Some((span, *bounds_ns.select_nth_unstable_by(place, f64::total_cmp).1 - clock.error_ns))
+        };
+        let bounds: Vec<((i64, i64), f64)> = spans.iter().filter_map(&mut bound_of).collect();
+        let is_early =
+            |ack: &&Difference| bounds.iter().any(|&(span, bound_ns)| is_within(ack, span) && rest_ns(ack) < bound_ns);
+        acks.iter().filter(is_early).count()
     }
 
     /// The published methods with a given offset (server's minus client's clock at the sender's end of the flow, ns), by

@@ -2,18 +2,60 @@
 
 use crate::packets::{bearing, flag, mark, Packets};
 
+/// Numbers of which there is mostly one: no memory is taken for that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Few<T> {
+    first: Option<T>,
+    others: Vec<T>,
+}
+
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Self { first: None, others: Vec::new() }
+    }
+}
+
+impl<T: Copy + PartialEq> Few<T> {
+    /// In the order in which they were added.
+    pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
+        self.first.iter().chain(&self.others).copied()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    /// Adds a number that is not the last one.
+    fn add(&mut self, number: T) {
+        match self.others.last().or(self.first.as_ref()) {
+            None => self.first = Some(number),
+            Some(last) if *last != number => self.others.push(number),
+            Some(_) => {}
+        }
+    }
+}
+
+impl<T: Copy + PartialEq> FromIterator<T> for Few<T> {
+    /// Runs of equal ones once.
+    fn from_iter<I: IntoIterator<Item = T>>(numbers: I) -> Self {
+        let mut few = Self::default();
+        numbers.into_iter().for_each(|number| few.add(number));
+        few
+    }
+}
+
 /// What the copies of a flow's SYN hold, and where its FIN stands; numbers in order of capture, runs of equal ones once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowEnds {
     /// Copies of the SYN.
     pub syn_copies: usize,
     /// As in the column: unscaled in a SYN.
-    pub syn_windows: Vec<u32>,
-    pub syn_ip_ids: Vec<u16>,
+    pub syn_windows: Few<u32>,
+    pub syn_ip_ids: Few<u16>,
     /// Of the copies with timestamps.
-    pub syn_tsvals: Vec<u32>,
+    pub syn_tsvals: Few<u32>,
     /// ECE, CWR and AE.
-    pub syn_ecn: Vec<u16>,
+    pub syn_ecn: Few<u16>,
     /// Hop limit of the first copy, 0 without any.
     pub syn_ttl: u8,
     /// Greatest stream offset at which a FIN stands, behind the payload that it carries.
@@ -36,11 +78,11 @@ impl Packets<'_> {
                     found.syn_ttl = self.ttl[place];
                 }
                 found.syn_copies += 1;
-                add(&mut found.syn_windows, self.window_bytes[place]);
-                add(&mut found.syn_ip_ids, self.ip_id[place]);
-                add(&mut found.syn_ecn, flags & ECN);
+                found.syn_windows.add(self.window_bytes[place]);
+                found.syn_ip_ids.add(self.ip_id[place]);
+                found.syn_ecn.add(flags & ECN);
                 if self.marks[place] & mark::HAS_TIMESTAMPS != 0 {
-                    add(&mut found.syn_tsvals, self.tsval[place]);
+                    found.syn_tsvals.add(self.tsval[place]);
                 }
             }
         }
@@ -55,12 +97,6 @@ impl Packets<'_> {
 
     fn end_offset(&self, place: usize) -> i64 {
         self.sequence_offset[place].wrapping_add(i64::from(self.payload_bytes[place]))
-    }
-}
-
-fn add<T: PartialEq>(numbers: &mut Vec<T>, number: T) {
-    if numbers.last() != Some(&number) {
-        numbers.push(number);
     }
 }
 
@@ -85,10 +121,10 @@ mod tests {
         };
         let up = FlowEnds {
             syn_copies: 2,
-            syn_windows: vec![512],
-            syn_ip_ids: vec![1, 2],
-            syn_tsvals: vec![7],
-            syn_ecn: vec![flag::ECE, 0],
+            syn_windows: [512].into_iter().collect(),
+            syn_ip_ids: [1, 2].into_iter().collect(),
+            syn_tsvals: [7].into_iter().collect(),
+            syn_ecn: [flag::ECE, 0].into_iter().collect(),
             syn_ttl: 64,
             fin_offset: Some(100),
         };

@@ -1,6 +1,6 @@
 //! SYN (or SYN-ACK) of one direction in two captures, as it left and as it arrived.
 
-use crate::flows::ends::FlowEnds;
+use crate::flows::ends::{Few, FlowEnds};
 
 /// Whether two sets of numbers have one in common: equal, other, or unknown where a side has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,32 +36,32 @@ pub fn passed(left: &FlowEnds, came: &FlowEnds) -> Passed {
     Passed {
         copies: sides.map(|side| side.syn_copies),
         ttl: sides.map(|side| side.syn_ttl),
-        window: sides.map(|side| side.syn_windows.iter().min().copied().unwrap_or(0)),
+        window: sides.map(|side| side.syn_windows.iter().min().unwrap_or(0)),
         windows: common(&left.syn_windows, &came.syn_windows),
         tsvals: common(&left.syn_tsvals, &came.syn_tsvals),
         ip_ids: ip_ids(&left.syn_ip_ids, &came.syn_ip_ids),
         ecn: common(&left.syn_ecn, &came.syn_ecn),
-        most_ecn: sides.map(|side| side.syn_ecn.iter().max().copied().unwrap_or(0)),
+        most_ecn: sides.map(|side| side.syn_ecn.iter().max().unwrap_or(0)),
     }
 }
 
-fn common<T: PartialEq>(left: &[T], came: &[T]) -> Common {
+fn common<T: Copy + PartialEq>(left: &Few<T>, came: &Few<T>) -> Common {
     if left.is_empty() || came.is_empty() {
         Common::Unknown
-    } else if left.iter().any(|number| came.contains(number)) {
+    } else if left.iter().any(|number| came.iter().any(|other| other == number)) {
         Common::Equal
     } else {
         Common::Other
     }
 }
 
-fn ip_ids(left: &[u16], came: &[u16]) -> Common {
-    let [left_is_zero, came_is_zero] = [left, came].map(|ids| ids.iter().all(|&id| id == 0));
+fn ip_ids(left: &Few<u16>, came: &Few<u16>) -> Common {
+    let [left_is_zero, came_is_zero] = [left, came].map(|ids| ids.iter().all(|id| id == 0));
     match (left_is_zero, came_is_zero) {
         _ if left.is_empty() || came.is_empty() => Common::Unknown,
         (true, true) => Common::Unknown,
         (true, false) | (false, true) => Common::Zeroed,
-        (false, false) if left.iter().any(|id| *id != 0 && came.contains(id)) => Common::Equal,
+        (false, false) if left.iter().any(|id| id != 0 && came.iter().any(|other| other == id)) => Common::Equal,
         (false, false) => Common::Other,
     }
 }
@@ -71,7 +71,8 @@ mod tests {
     use super::*;
 
     fn opening(ids: &[u16], windows: &[u32]) -> FlowEnds {
-        FlowEnds { syn_copies: 1, syn_ip_ids: ids.to_vec(), syn_windows: windows.to_vec(), ..FlowEnds::default() }
+        let (syn_ip_ids, syn_windows) = (ids.iter().copied().collect(), windows.iter().copied().collect());
+        FlowEnds { syn_copies: 1, syn_ip_ids, syn_windows, ..FlowEnds::default() }
     }
 
     #[test]

@@ -170,7 +170,8 @@ struct Windows {
 
 impl Windows {
     fn of(packets: &Packets<'_>, direction: u8) -> Self {
-        let mut windows = Windows { time_ns: Vec::new(), advertised: Vec::new() };
+        let most = packets.direction.iter().filter(|&&way| way == direction).count();
+        let mut windows = Windows { time_ns: Vec::with_capacity(most), advertised: Vec::with_capacity(most) };
         let mut largest_bytes = 0;
         let kinds = packets.direction.iter().zip(packets.flags);
         for (((&way, &flags), &bytes), &time_ns) in kinds.zip(packets.window_bytes).zip(packets.time_ns) {

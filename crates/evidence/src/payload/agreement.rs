@@ -21,22 +21,27 @@ pub fn compare(
 ) -> Agreement {
     let overlap_bytes = overlap_bytes as i64;
     let starts = right.offsets();
-    let mut order: Vec<usize> = (0..right.len()).collect();
-    order.sort_by_key(|&place| starts[place]);
+    // Places in the order of the stream, where that is another one than that of capture.
+    let order: Option<Vec<usize>> = (!starts.is_sorted()).then(|| {
+        let mut order: Vec<usize> = (0..right.len()).collect();
+        order.sort_by_key(|&place| starts[place]);
+        order
+    });
     // The last piece of `right` that begins early enough must reach far enough.
     let partner = |begin: i64, piece: &[u8]| {
         let latest = begin.wrapping_add(piece.len() as i64).wrapping_sub(overlap_bytes);
-        let place = order[order.partition_point(|&place| starts[place] <= latest).checked_sub(1)?];
+        let place = match &order {
+            None => starts.partition_point(|&start| start <= latest).checked_sub(1)?,
+            Some(order) => order[order.partition_point(|&place| starts[place] <= latest).checked_sub(1)?],
+        };
         let reach = starts[place].wrapping_add(right.piece(place).len() as i64);
         (reach.wrapping_sub(begin) >= overlap_bytes).then_some(place)
     };
-    let near: Vec<(i64, &[u8], usize)> = left
-        .pieces()
-        .filter_map(|(offset, piece)| {
-            let begin = offset.wrapping_add(shift);
-            partner(begin, piece).map(|place| (begin, piece, place))
-        })
-        .collect();
+    let mut near = Vec::with_capacity(left.len());
+    near.extend(left.pieces().filter_map(|(offset, piece)| {
+        let begin = offset.wrapping_add(shift);
+        partner(begin, piece).map(|place| (begin, piece, place))
+    }));
     let compared = near.len().min(most);
     let agreed = spread(near.len(), compared).filter(|&chosen| {
         let (begin, piece, place) = near[chosen];

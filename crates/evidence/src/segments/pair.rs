@@ -1,6 +1,8 @@
 //! The segments of a connection at the client's and at the server's capture point, laid over each other and compared.
 
-use crate::distinct::distinct;
+use std::borrow::Cow;
+
+use crate::distinct::{distinct, distinct_count};
 use crate::segments::agreement::{AcknowledgementComparison, Agreement, DataComparison};
 use crate::segments::ahead::acknowledged_ahead;
 use crate::segments::alignment::{fields_in_common, shift_from_fields};
@@ -145,14 +147,14 @@ impl PairSegments {
         let boundaries = distinct(reverse.data.iter().map(Segment::end).collect());
 
         let known_span = KnownSpan::new(numbers(acks_out), numbers(&emitted.data));
-        let covered = acks_in.iter().filter(|segment| known_span.holds(segment.acknowledgement)).copied().collect();
+        let covered = chosen(acks_in, |segment| known_span.holds(segment.acknowledgement)).into_owned();
         let covered = known_span.without_surplus_at_its_ends(covered, acks_out, self.shown_ends[direction]);
         let (missed, known) = part_skipped(covered, emitted, if is_whole { most_skipped } else { 0 });
         let asked_span = KnownSpan::new(numbers(acks_in), numbers(&data_in));
         let asked = numbers(acks_out).filter(|&number| asked_span.holds(number)).collect();
         let bulk = boundaries.last().copied().unwrap_or(0).max(0);
-        let is_of_data = |segment: &&Segment| (1..bulk).contains(&segment.acknowledgement);
-        let of_data: Vec<Segment> = known.iter().filter(is_of_data).copied().collect();
+        let is_of_data = |segment: &Segment| (1..bulk).contains(&segment.acknowledgement);
+        let of_data = chosen(&known, is_of_data);
         let against = AcknowledgementComparison::new(acks_out);
         let compared = |arrived: &[Segment]| AcknowledgementCounts {
             fields: against.compare(arrived, self.limits.majority),
@@ -163,12 +165,12 @@ impl PairSegments {
             acknowledgements;
         // What agrees with an acknowledgement that the host sent is none.
         let is_asked = stamps_equal < arrived;
-        let carried = numbers(&data_in).filter(|&number| (1..=bulk).contains(&number)).collect();
+        let carried = numbers(&data_in).filter(|number| (1..=bulk).contains(number));
         let unseen_places = unseen.clone().with_places(numbers(&missed).collect());
         DirectionCounts {
             missed_acknowledgements: missed.len(),
             acknowledged_ahead: if is_asked { acknowledged_ahead(emitted, &known, tsval_shift) } else { 0 },
-            carried_places: distinct(carried).len(),
+            carried_places: distinct_count(carried),
             data: self.compare_data(&emitted.data, &data_in),
             of_data: if of_data.len() == known.len() { acknowledgements.clone() } else { compared(&of_data) },
             acknowledgements,
@@ -183,19 +185,19 @@ impl PairSegments {
     /// The arrived data that the emitter's capture shows acknowledged: others may be copies sent after its end. Where it
     /// shows none acknowledged, all if it shows a reset, holds nothing of the other host (a capture that ended early has
     /// its SYN at least), or if most are what it holds by timestamps or IP IDs; else nothing.
-    fn emitted_to_the_end(
+    fn emitted_to_the_end<'a>(
         &self,
         emitted: &[Segment],
-        arrived: &[Segment],
+        arrived: &'a [Segment],
         reverse: &Flow,
         direction: usize,
-    ) -> Vec<Segment> {
+    ) -> Cow<'a, [Segment]> {
         let acknowledged = reverse.all().map(|segment| segment.acknowledgement).fold(-1, i64::max);
-        let settled: Vec<Segment> = arrived.iter().filter(|segment| segment.start < acknowledged).copied().collect();
+        let settled = chosen(arrived, |segment| segment.start < acknowledged);
         let is_equal = || self.compare_data(emitted, arrived).is_some_and(|found| found.is_mostly_equal());
         let is_over = self.reset[direction] || !self.both_ways[direction];
         if settled.is_empty() && (is_over || is_equal()) {
-            return arrived.to_vec();
+            return Cow::Borrowed(arrived);
         }
         settled
     }
@@ -288,15 +290,32 @@ fn about_one_stream(flows: Flows, stream: usize) -> Flows {
     kept
 }
 
-fn numbers(segments: &[Segment]) -> impl Iterator<Item = i64> + '_ {
+fn numbers(segments: &[Segment]) -> impl Iterator<Item = i64> + Clone + '_ {
     segments.iter().map(|segment| segment.acknowledgement)
+}
+
+/// Some segments, copied where these are not all.
+fn chosen(segments: &[Segment], is_chosen: impl Fn(&Segment) -> bool) -> Cow<'_, [Segment]> {
+    if segments.iter().all(&is_chosen) {
+        return Cow::Borrowed(segments);
+    }
+    segments.iter().filter(|segment| is_chosen(segment)).copied().collect()
 }
 
 /// The byte ranges between the first and the last of these data that none of them covers.
 fn uncovered(data: &[Segment]) -> Unseen {
-    let mut extents: Vec<(i64, i64)> = data.iter().map(|segment| (segment.start, segment.end())).collect();
-    // Mostly in order already, which a stable sort is quick at.
-    extents.sort();
+    let extents = data.iter().map(|segment| (segment.start, segment.end()));
+    if extents.clone().is_sorted() {
+        return holes(extents);
+    }
+    let mut sorted: Vec<(i64, i64)> = extents.collect();
+    // Mostly in order, which a stable sort is quick at.
+    sorted.sort();
+    holes(sorted.into_iter())
+}
+
+/// What lies between ascending ranges of bytes.
+fn holes(extents: impl Iterator<Item = (i64, i64)>) -> Unseen {
     let mut holes = Vec::new();
     let mut reached = None;
     for (start, end) in extents {

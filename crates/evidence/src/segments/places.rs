@@ -161,18 +161,17 @@ pub struct PlaceCounts {
 /// `boundaries` and `unseen` as for `count_positions`.
 pub fn count_places(emitted: Vec<i64>, arrived: Vec<i64>, boundaries: &[i64], unseen: &Unseen) -> PlaceCounts {
     let (left, came) = (distinct(emitted), distinct(arrived));
-    let every = distinct([left.as_slice(), &came].concat());
-    let ends = match (every.first(), every.last()) {
-        (Some(&low), Some(&high)) => within(boundaries, low, high),
-        _ => boundaries,
-    };
+    let low = left.first().into_iter().chain(came.first()).min();
+    let high = left.last().into_iter().chain(came.last()).max();
+    let ends = low.zip(high).map_or(boundaries, |(&low, &high)| within(boundaries, low, high));
     let mut counts = PlaceCounts::default();
-    let (mut left, mut came) = (Ascending::new(&left), Ascending::new(&came));
-    for place in distinct([every.as_slice(), ends].concat()) {
+    let [mut left, mut came, mut ends] = [&left, &came, ends].map(|places| places.iter().copied().peekable());
+    while let Some(place) = [left.peek(), came.peek(), ends.peek()].into_iter().flatten().copied().min() {
+        let stands = [&mut left, &mut came, &mut ends].map(|places| places.next_if_eq(&place).is_some());
         if unseen.holds(place) {
             continue;
         }
-        match (left.has(place), came.has(place)) {
+        match (stands[0], stands[1]) {
             (true, true) => counts.both += 1,
             (true, false) => counts.emitted_only += 1,
             (false, true) => counts.arrived_only += 1,

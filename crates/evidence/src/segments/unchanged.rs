@@ -3,7 +3,7 @@
 //! Where no two emitted segments can be taken for each other, an arrived one has one candidate. If that is the same in
 //! all fields but the hop limit, whose difference is one for all, comparing finds no shift, no scale and no other maker.
 
-use crate::distinct::distinct;
+use crate::distinct::distinct_count;
 use crate::segments::agreement::{varies, Agreement};
 use crate::segments::columns::Segment;
 
@@ -19,7 +19,7 @@ pub(super) fn unchanged_data(emitted: &[Segment], arrived: &[Segment]) -> Option
         push_clear: left.len(),
         push_equal: left.len(),
         push_set: pushed,
-        carried: distinct(left.iter().map(|segment| segment.acknowledgement).collect()).len(),
+        carried: distinct_count(left.iter().map(|segment| segment.acknowledgement)),
         boundaries_equal: left.len(),
         held_whole: left.len(),
         longest: emitted.iter().map(|segment| segment.length).max().unwrap_or(0),
@@ -53,20 +53,21 @@ fn counterparts<'a, T: PartialEq>(
 /// Counts of the fields that data and acknowledgements share.
 fn common(emitted: &[Segment], left: &[Segment], arrived: &[Segment]) -> Agreement {
     let ip_ids = |segments: &[Segment]| varies(segments.iter().map(|segment| segment.ip_id));
-    let stamps: Vec<i64> = left.iter().filter(|segment| segment.has_timestamps).map(Segment::stamp_number).collect();
+    let stamps = left.iter().filter(|segment| segment.has_timestamps).map(Segment::stamp_number);
+    let stamped = stamps.clone().count();
     Agreement {
         arrived: left.len(),
         partners: left.len(),
-        stamped: stamps.len(),
-        stamps_equal: stamps.len(),
-        stamps_distinct: distinct(stamps).len(),
+        stamped,
+        stamps_equal: stamped,
+        stamps_distinct: distinct_count(stamps),
         stamps_known: left.iter().filter(|segment| segment.stamps_captured).count(),
         ip_ids_vary: ip_ids(emitted) && ip_ids(arrived),
         whole: left.len(),
         ip_ids_equal: left.len(),
         windows_equal: left.len(),
         windows_shrink: left.windows(2).filter(|two| two[1].window < two[0].window).count(),
-        windows_distinct: distinct(left.iter().map(|segment| segment.window).collect()).len(),
+        windows_distinct: distinct_count(left.iter().map(|segment| segment.window)),
         hops: left[0].ttl - arrived[0].ttl,
         ..Agreement::default()
     }
