@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from detector.options import DetectOptions
 from pepscope.captures.connections import Connection, FlowSummary
 from pepscope.captures.packets import Direction, Int64Array, PacketColumns, PayloadSample
+from pepscope.captures.tables.texts import SlicedTexts
 from pepscope.results.verdicts import VantageName
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class SummaryTable(Protocol):
         """The numbers of the connections in their capture."""
 
     @property
-    def end_points(self) -> tuple[Sequence[str], Sequence[str]]:
+    def end_points(self) -> tuple[SlicedTexts, SlicedTexts]:
         """`ip:port` of clients and servers."""
 
     @property

@@ -49,6 +49,7 @@ __all__ = [
     "check_scenario",
     "clock_bounds",
     "clock_falls",
+    "coded_addresses",
     "coded_options",
     "comma_separated_rows",
     "common_packets",
@@ -179,6 +180,10 @@ _JoinedTexts: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
 def joined_texts(rows: int, pieces: list[str], columns: Sequence[_GivenTexts]) -> _JoinedTexts:
     """Of so many rows the first piece, the text in the first column, the second piece and so on. Raises IndexError
     where a column is too short, or there is not one piece more than columns."""
+
+def coded_addresses(rows: int, end_points: _GivenTexts) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """The addresses of so many end points (`ip:port`, IPv6 in brackets), as places in the list of those that differ.
+    Raises IndexError where the column is too short, ValueError where a text has no port."""
 
 def comma_separated_rows(
     rows: int, columns: Sequence[_GivenTexts | npt.NDArray[np.float64]], line_end: str
@@ -1269,7 +1274,7 @@ class Capture:
 
     def summaries(
         self, indices: Sequence[int]
-    ) -> tuple[dict[str, npt.NDArray[Any]], tuple[list[str], list[str]], tuple[list[bytes], list[bytes]]]:
+    ) -> tuple[dict[str, npt.NDArray[Any]], tuple[_JoinedTexts, _JoinedTexts], tuple[list[bytes], list[bytes]]]:
         """Numbers of summaries of some connections as arrays, -2**63 where one was not seen, the end points of clients
         and of servers, and options of SYNs up and down."""
 
@@ -1278,9 +1283,9 @@ class Capture:
 
     def load(
         self, indices: Sequence[int], least_fall_ns: int
-    ) -> list[tuple[PacketColumns, PayloadSample, PayloadSample, bool, bool]]:
-        """Packets and payload (up, down) of some connections, whether the times of each fall by more than that, and
-        whether all payload of a stream is one byte repeated."""
+    ) -> tuple[list[PacketColumns], list[PayloadSample], list[PayloadSample], list[int], list[int]]:
+        """Packets of some connections, their payload up and down, the places of those whose times fall by more than
+        that, and of those of which all payload of a stream is one byte repeated."""
 
     def payload(self, index: int) -> tuple[PayloadSample, PayloadSample]:
         """The payload kept of each direction."""

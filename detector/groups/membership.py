@@ -16,8 +16,8 @@ from detector.pair import Pair
 from detector.streams.known import UNKNOWN
 from detector.streams.sides import Sides
 from detector.streams.summaries import Summaries
-from pepscope.captures.connections import addresses_of
 from pepscope.captures.packets import Int64Array
+from pepscope.captures.tables.texts import coded_addresses
 from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.evidence.pieces import Pieces
 from pepscope.results.pair_table import PairTable
@@ -61,9 +61,11 @@ class Members(Struct, frozen=True):
         else:
             first, last = (Summaries([pair.vantages[side] for pair in pairs]) for side in (0, -1))
         started, ports = first.numbers("first_time_ns"), last.numbers("server_port").tolist()
-        clients, servers = map(addresses_of, last.end_points())
+        (of_client, clients), (of_server, servers) = map(coded_addresses, last.end_points())
+        networks, hosts = [_network(client) for client in clients], [sys.intern(server) for server in servers]
         seen_at = [GroupSide.BOTH] * len(pairs) if len(sides) == len(pairs) else [_side(pair) for pair in pairs]
-        keys = [_key(side, _network(one), port) for side, one, port in zip(seen_at, clients, ports, strict=True)]
+        asked = zip(seen_at, of_client.tolist(), ports, strict=True)
+        keys = [_key(side, networks[code], port) for side, code, port in asked]
         near, hidden = np.full(len(pairs), UNKNOWN), np.full(len(pairs), UNKNOWN)
         at_client, at_server = np.zeros(len(pairs), np.bool_), np.zeros(len(pairs), np.bool_)
         at_client[sides.rows] = at_server[sides.rows] = True
@@ -77,7 +79,7 @@ class Members(Struct, frozen=True):
         near[at_client] = from_client[at_client]
         near[~at_client] = from_server[~at_client]
         hidden[at_client & at_server] = from_server[at_client & at_server]
-        return cls(keys, [*map(sys.intern, servers)], started, near, hidden, are_doubtful)
+        return cls(keys, [hosts[code] for code in of_server.tolist()], started, near, hidden, are_doubtful)
 
     @classmethod
     def in_order(cls, parts: Sequence[tuple[Sequence[int], Members]]) -> Members:

@@ -11,6 +11,7 @@ from detector.pairing.captures import PairedCaptures
 from detector.pairing.match import Ground, Match
 from detector.vantage.watching import SeenConnections, Watch, Watched
 from pepscope.captures.capture import Capture
+from pepscope.captures.tables.texts import SlicedTexts
 
 #: Pairs on these grounds may be none, so that they do not relate the clocks.
 _DOUBTFUL = frozenset(
@@ -114,7 +115,8 @@ def _seen_by_both(
 
 def _seen_by(capture: Capture, numbers: Sequence[int]) -> SeenConnections:
     columns, end_points, _ = capture.summaries(numbers)
-    return SeenConnections(columns, *end_points)
+    clients, servers = (SlicedTexts.behind_each_other(*texts) for texts in end_points)
+    return SeenConnections(columns, clients, servers)
 
 
 def holds_instead(capture: Capture) -> str:

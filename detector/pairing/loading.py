@@ -11,6 +11,7 @@ from detector.vantage.not_captured import without_blanked
 from pepscope.captures.capture import Capture
 from pepscope.captures.connections import Connection
 from pepscope.captures.packets import Direction
+from pepscope.captures.tables.texts import SlicedTexts
 
 _UP, _DOWN = Direction.UP, Direction.DOWN
 
@@ -21,7 +22,8 @@ class SummaryRows:
     def __init__(self, capture: Capture, numbers: Sequence[int]) -> None:
         self._capture = capture
         self.numbers = numbers
-        self.columns, self.end_points, self.syn_options = capture.summaries(numbers)
+        self.columns, (clients, servers), self.syn_options = capture.summaries(numbers)
+        self.end_points = SlicedTexts.behind_each_other(*clients), SlicedTexts.behind_each_other(*servers)
 
     def connection(self, row: int) -> Connection:
         """The summary of one of them."""
@@ -31,16 +33,13 @@ class SummaryRows:
 def load_vantages(capture: Capture, numbers: Sequence[int]) -> LoadedVantages:
     """These connections as the capture shows them."""
     table = SummaryRows(capture, numbers)
-    loaded = capture.load(numbers, DOUBTED_STEP_NS)
-    packets = [each[0] for each in loaded]
-    up, down = [each[1] for each in loaded], [each[2] for each in loaded]
+    packets, up, down, fallen, blanked = capture.load(numbers, DOUBTED_STEP_NS)
     set_back: set[int] = set()
-    for row, (recorded, _, _, falls, is_blanked) in enumerate(loaded):
-        if falls:
-            seen = continued(recorded)
-            packets[row] = seen.packets
-            if seen.clock_set_back:
-                set_back.add(row)
-        if is_blanked:
-            up[row], down[row] = without_blanked(up[row]), without_blanked(down[row])
+    for row in fallen:
+        seen = continued(packets[row])
+        packets[row] = seen.packets
+        if seen.clock_set_back:
+            set_back.add(row)
+    for row in blanked:
+        up[row], down[row] = without_blanked(up[row]), without_blanked(down[row])
     return LoadedVantages(capture.path, table, packets, {_UP: up, _DOWN: down}, set_back)

@@ -97,11 +97,15 @@ class Summaries:
         """`ip:port` of clients and servers."""
         if self._whole is not None:
             return self._whole.end_points
+        if len(self._tables) == 1 and not self._objects:
+            table, _, rows = self._tables[0]
+            of_clients, of_servers = table.end_points
+            return of_clients.at(rows), of_servers.at(rows)
         clients, servers = [""] * self._count, [""] * self._count
         for table, places, rows in self._tables:
             of_clients, of_servers = table.end_points
-            for place, row in zip(places.tolist(), rows.tolist(), strict=True):
-                clients[place], servers[place] = of_clients[row], of_servers[row]
+            for place, client, server in zip(places.tolist(), of_clients.at(rows), of_servers.at(rows), strict=True):
+                clients[place], servers[place] = client, server
         for place, vantage in self._objects:
             clients[place], servers[place] = vantage.connection.client, vantage.connection.server
         return clients, servers

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from pepscope.captures.references import References
     from pepscope.captures.senders import LoadResponses, Senders
 
+    _Texts: TypeAlias = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
+
 DEFAULT_MEMORY_BYTES = 1 << 30
 
 #: Which payload of TCP streams to keep: samples of all, none, or of these what exchanges are told by.
@@ -214,10 +216,9 @@ class Capture:
 
     def summaries(
         self, connection_ids: Sequence[int]
-    ) -> tuple[Mapping[str, npt.NDArray[Any]], tuple[list[str], list[str]], tuple[list[bytes], list[bytes]]]:
-        """Numbers of summaries of some connections as arrays named as in `connection_columns`, end points of their
-        clients and servers (`ip:port`), and the SYN's options up and down; a whole number that is `None` in the objects
-        is -2**63 here."""
+    ) -> tuple[Mapping[str, npt.NDArray[Any]], tuple[_Texts, _Texts], tuple[list[bytes], list[bytes]]]:
+        """Numbers of summaries as arrays named as in `connection_columns` (None as -2**63), `ip:port` of clients and
+        servers (for `SlicedTexts.behind_each_other`), and the SYN's options up and down, of some connections."""
         return self._core.summaries(connection_ids)
 
     def packet_counts(self, connection_ids: Sequence[int]) -> npt.NDArray[np.int64]:
@@ -226,9 +227,9 @@ class Capture:
 
     def load(
         self, connection_ids: Sequence[int], least_fall_ns: int
-    ) -> list[tuple[PacketColumns, PayloadSample, PayloadSample, bool, bool]]:
-        """Packets and payload (up and down) of some connections, whether the times of each fall by more than this from
-        one packet to the next, and whether all payload of a stream is one byte repeated."""
+    ) -> tuple[list[PacketColumns], list[PayloadSample], list[PayloadSample], list[int], list[int]]:
+        """Packets of some connections, their payload up and down, the places of those whose times fall by more than
+        this from one packet to the next, and of those of which all payload of a stream is one byte repeated."""
         return self._core.load(connection_ids, least_fall_ns)
 
     def frame_numbers(self, connection_id: int) -> npt.NDArray[np.int64]:

@@ -123,12 +123,6 @@ def address_of(end_point: str) -> str:
     return end_point.rpartition(":")[0].strip("[]")
 
 
-def addresses_of(end_points: Sequence[str]) -> list[str]:
-    """`address_of` each of many."""
-    addresses = [end_point[: end_point.rindex(":")] for end_point in end_points]
-    return [address.strip("[]") if ":" in address else address for address in addresses]
-
-
 class ConnectionSequence(Sequence[Connection]):
     """Connections of a capture, each made when it is asked for."""
 

@@ -96,7 +96,7 @@ mod _core {
     #[pymodule_export]
     use crate::templates::filled_json;
     #[pymodule_export]
-    use crate::texts::{comma_separated_rows, duration_texts, filter_texts, joined_texts, time_texts};
+    use crate::texts::{coded_addresses, comma_separated_rows, duration_texts, filter_texts, joined_texts, time_texts};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

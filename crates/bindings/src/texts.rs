@@ -1,11 +1,13 @@
 //! Columns of texts as one run of UTF-8 with the ends of each, instead of as strings.
 
+use std::collections::HashMap;
+
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pepscope_text::comma_separated::{self, Column};
 use pepscope_text::display_filter;
 use pepscope_text::sentence;
 use pepscope_text::texts::{self, TextColumn, Texts};
-use pyo3::exceptions::PyIndexError;
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
@@ -116,6 +118,32 @@ pub(crate) fn filter_texts<'py>(
     let frames = frames.as_ref().map(|frames| frames.as_slice()).transpose()?;
     let (clients, servers, transports) = (clients.column()?, servers.column()?, transports.column()?);
     given(py, display_filter::connection_filters(rows, &clients, &servers, &transports, frames))
+}
+
+/// The addresses of end points (`ip:port`, IPv6 in brackets), as places in the list of those that differ.
+#[pyfunction]
+pub(crate) fn coded_addresses<'py>(
+    py: Python<'py>,
+    rows: usize,
+    end_points: GivenTexts<'py>,
+) -> PyResult<(Bound<'py, PyArray1<i64>>, Vec<String>)> {
+    let column = end_points.column()?;
+    let mut code_of = HashMap::new();
+    let (mut codes, mut distinct) = (Vec::with_capacity(rows), Vec::new());
+    for row in 0..rows {
+        let text = column.of(row).ok_or_else(no_such_row)?;
+        let colon = text.iter().rposition(|&octet| octet == b':');
+        let address = &text[..colon.ok_or_else(|| PyValueError::new_err("an end point is `ip:port`"))?];
+        if let Some(&code) = code_of.get(address) {
+            codes.push(code);
+            continue;
+        }
+        let code = distinct.len() as i64;
+        distinct.push(String::from_utf8_lossy(address).trim_matches(['[', ']']).to_owned());
+        code_of.insert(address.to_vec(), code);
+        codes.push(code);
+    }
+    Ok((codes.into_pyarray(py), distinct))
 }
 
 /// Times in seconds as sentences state them.

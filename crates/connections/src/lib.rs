@@ -34,4 +34,4 @@ pub use storage::oversize::{Oversize, Size};
 pub use storage::spill;
 pub use storage::stored;
 pub use stream::reading::NO_ACKNOWLEDGEMENT;
-pub use summary::{address_text, tunnel_name, ConnectionSummary, FlowSummary};
+pub use summary::{address_text, push_end_point, tunnel_name, ConnectionSummary, FlowSummary};

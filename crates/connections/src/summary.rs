@@ -153,14 +153,28 @@ impl<'a> ConnectionSummary<'a> {
 pub fn address_text(address: [u8; 16], ip_version: u8) -> String {
     let address = std::net::Ipv6Addr::from(address);
     match address.to_ipv4_mapped().filter(|_| ip_version == 4) {
-        Some(address) => dotted(address.octets()),
+        Some(address) => {
+            let mut text = String::with_capacity("255.255.255.255".len());
+            push_dotted(&mut text, address.octets());
+            text
+        }
         None => address.to_string(),
     }
 }
 
+/// Appends an address and a port as `ip:port` or `[ipv6]:port`.
+pub fn push_end_point(text: &mut String, address: [u8; 16], ip_version: u8, port: u16) {
+    let address = std::net::Ipv6Addr::from(address);
+    match address.to_ipv4_mapped().filter(|_| ip_version == 4) {
+        Some(address) => push_dotted(text, address.octets()),
+        None => text.extend(["[", &address.to_string(), "]"]),
+    }
+    text.push(':');
+    text.push_str(itoa::Buffer::new().format(port));
+}
+
 /// IPv4 as text; formatting through `Display` takes ten times as long.
-fn dotted(octets: [u8; 4]) -> String {
-    let mut text = String::with_capacity("255.255.255.255".len());
+fn push_dotted(text: &mut String, octets: [u8; 4]) {
     let mut digits = itoa::Buffer::new();
     for (place, octet) in octets.into_iter().enumerate() {
         if place > 0 {
@@ -168,7 +182,6 @@ fn dotted(octets: [u8; 4]) -> String {
         }
         text.push_str(digits.format(octet));
     }
-    text
 }
 
 /// Name of a tunnel kind in results.

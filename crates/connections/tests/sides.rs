@@ -1,7 +1,7 @@
 //! Which packets make a connection, and who is the client.
 mod transcript;
 
-use pepscope_connections::{address_text, Close};
+use pepscope_connections::{address_text, push_end_point, Close};
 use pepscope_wire::segment::{Segment, Tunnel, TunnelKind};
 use transcript::*;
 
@@ -18,6 +18,10 @@ fn who_sends_the_syn_is_the_client() {
     let Some(summary) = connections.summary(0) else { unreachable!() };
     assert_eq!((summary.client_port, summary.server_port, summary.side_guessed), (CLIENT_PORT, SERVER_PORT, false));
     assert_eq!(address_text(summary.client_address, summary.ip_version), "10.0.0.1");
+    let mut ends = String::new();
+    push_end_point(&mut ends, summary.client_address, summary.ip_version, 5);
+    push_end_point(&mut ends, std::net::Ipv6Addr::LOCALHOST.octets(), 6, 80);
+    assert_eq!(ends, "10.0.0.1:5[::1]:80");
     assert_eq!((summary.up.packets, summary.down.packets), (2, 1));
     assert_eq!((summary.up.ttl, summary.down.ttl), (64, 57));
     assert_eq!(summary.up.syn_options, b"\x02\x04\x05\xb4\x03\x03\x07");

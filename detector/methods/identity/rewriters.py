@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from pepscope.captures.tables.texts import are_same
 from pepscope.results.evidence.columns import BoolArray, Figure
 from pepscope.results.verdicts import FloatArray
 
@@ -44,7 +45,7 @@ def rewriter_figures(compared: Comparison, asked: BoolArray) -> tuple[Figure, li
 def _translated(compared: Comparison, asked: BoolArray) -> Sequence[str]:
     """Which end points the asked connections have in one capture and in the other, where these differ."""
     near, far = (side.end_points() for side in compared.summaries)
-    if near == far:
+    if all(map(are_same, near, far)):
         return [""] * len(asked)
     ends = zip(*near, *far, asked.tolist(), strict=True)
     return [

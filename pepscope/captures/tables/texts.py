@@ -128,6 +128,20 @@ def gathered(parts: Sequence[tuple[Int64Array, SlicedTexts]], places: Int64Array
     return SlicedTexts(content, begins[places], ends[places])  # that of -1 is the last one, which is empty
 
 
+def are_same(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether two columns have the same text in each row."""
+    if not (isinstance(one, SlicedTexts) and isinstance(other, SlicedTexts)):
+        return [*one] == [*other]
+    (content, ends), (other_content, other_ends) = one.run(), other.run()
+    return np.array_equal(ends, other_ends) and np.array_equal(content, other_content)
+
+
+def coded_addresses(end_points: Sequence[str]) -> tuple[Int64Array, list[str]]:
+    """The addresses of end points (`ip:port`, IPv6 in brackets) as places in the list of those that differ."""
+    column = end_points.slices if isinstance(end_points, SlicedTexts) else [*end_points]
+    return _core.coded_addresses(len(end_points), column)
+
+
 def durations(seconds: npt.NDArray[np.float64]) -> SlicedTexts:
     """Times with three digits and a unit."""
     return SlicedTexts.behind_each_other(*_core.duration_texts(seconds))

@@ -98,13 +98,14 @@ def test_packets_that_share_a_block_are_those_of_each(run: str) -> None:
     capture = open_capture(str(CORPUS / RUNS[run]["files"]["mobile"]["name"]))
     numbers = list(range(len(capture.connections)))
     for chosen in (numbers, numbers[::-1], numbers[::3], numbers[-1:]):
-        for number, (packets, up, down, falls, is_blanked) in zip(chosen, capture.load(chosen, 0), strict=True):
+        every, *payload, fallen, blanked = capture.load(chosen, 0)
+        for row, (number, packets, up, down) in enumerate(zip(chosen, every, *payload, strict=True)):
             alone = capture.packets(number)
             for name in PacketColumns.COLUMNS:
                 assert getattr(packets, name).tolist() == getattr(alone, name).tolist()
             assert [up.pieces, down.pieces] == [each.pieces for each in capture.payload(number).values()]
-            assert falls == bool((np.diff(alone.time_ns) < 0).any())
-            assert is_blanked == any(sample.is_one_byte_repeated for sample in (up, down))
+            assert (row in fallen) == bool((np.diff(alone.time_ns) < 0).any())
+            assert (row in blanked) == any(sample.is_one_byte_repeated for sample in (up, down))
             assert packets.replaced(ttl=packets.ttl).sequence_offset.tolist() == alone.sequence_offset.tolist()
             last = packets.packet(len(packets) - 1)
             assert (last.time_ns, last.ip_id) == (int(alone.time_ns[-1]), int(alone.ip_id[-1]))

@@ -64,7 +64,8 @@ def test_columns_hold_what_objects_hold(run: str) -> None:
             expected = [getattr(each, name) for each in connections]
             assert known(summaries.numbers(name).tolist()) == expected
         assert summaries.are("side_guessed").tolist() == [each.side_guessed for each in connections]
-        assert summaries.end_points() == ([e.client for e in connections], [e.server for e in connections])
+        clients, servers = summaries.end_points()
+        assert ([*clients], [*servers]) == ([e.client for e in connections], [e.server for e in connections])
         for direction in DIRECTIONS:
             flows = [flow_of(each, direction) for each in connections]
             assert summaries.syn_options(direction) == [flow.syn_options for flow in flows]

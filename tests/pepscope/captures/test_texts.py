@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pepscope.captures.tables.texts import SlicedTexts, filters, gathered, joined
+from pepscope.captures.connections import address_of, endpoint
+from pepscope.captures.tables.texts import SlicedTexts, are_same, coded_addresses, filters, gathered, joined
 
 TEXTS = st.lists(st.text(st.characters(codec=None), max_size=5), max_size=8)  # surrogates among them
 
@@ -48,6 +49,24 @@ def test_texts_are_gathered_from_where_they_stand(texts: list[str]) -> None:
     parts = [(places[place::3], SlicedTexts.of(texts[place::3])) for place in range(3)]
     assert [*gathered(parts, places)] == texts
     assert [*gathered(parts, np.append(places[::-1], -1))] == [*texts[::-1], ""]
+
+
+@given(TEXTS, TEXTS)
+def test_columns_are_the_same_where_each_text_is(one: list[str], other: list[str]) -> None:
+    for left, right in ((one, other), (one, one), (one, one[::-1]), (["".join(one), ""], ["", "".join(one)])):
+        assert are_same(SlicedTexts.of(left), SlicedTexts.of(right)) == (left == right)
+        assert are_same(left, SlicedTexts.of(right)) == (left == right)
+
+
+@given(st.lists(st.tuples(st.ip_addresses().map(str), st.integers(0, 65535)), max_size=6))
+def test_addresses_of_end_points_are_listed_once(ends: list[tuple[str, int]]) -> None:
+    texts = [endpoint(address, port) for address, port in [*ends, *ends]]
+    for column in (texts, SlicedTexts.of(texts)):
+        codes, distinct = coded_addresses(column)
+        assert [distinct[code] for code in codes.tolist()] == [*map(address_of, texts)]
+        assert len({*distinct}) == len(distinct)
+    with pytest.raises(ValueError, match="ip:port"):
+        coded_addresses([*texts, "no port"])
 
 
 def test_filters_of_many_connections_name_frames_where_they_are_known() -> None:

@@ -1,7 +1,5 @@
 //! A capture as read, for Python to ask.
 
-use std::sync::Arc;
-
 use numpy::{Element, IntoPyArray, PyArray1, PyArrayMethods};
 use pepscope_connections::{json, AnalysedCapture, ConnectionSummary, DatagramFlow, DatagramSide, LookupError, Size};
 use pepscope_evidence::payload::sample;
@@ -12,7 +10,8 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::captures::datagrams;
 use crate::captures::freed_memory::let_freed_memory_be_reused;
-use crate::captures::packets::{PacketColumns, MOST_SHARED};
+use crate::captures::loading::{self, Loaded};
+use crate::captures::packets::PacketColumns;
 use crate::captures::payload::PayloadSample;
 use crate::captures::read::CaptureError;
 use crate::captures::references;
@@ -20,12 +19,10 @@ use crate::captures::summaries::{self, Fields};
 use crate::captures::tally::counts;
 use crate::connections::exchanges;
 use crate::connections::senders;
+use crate::texts::Joined;
 
 /// Connections for whose JSON memory is taken in advance.
 const MOST_AT_ONCE: usize = 256;
-
-/// Connections whose packets are decoded at once.
-const LOADED_AT_ONCE: usize = 64;
 
 /// Number of a link-layer type, its name, its frames, and whether they can be read.
 type LinkTypeRow = (u16, Option<&'static str>, u64, bool);
@@ -42,22 +39,6 @@ pub(crate) struct Capture {
 impl Capture {
     pub(crate) fn new(analysed: AnalysedCapture) -> Self {
         Capture { analysed }
-    }
-
-    /// The packets of small connections that lie near each other in memory, which then share columns; None of others.
-    fn shared_packets(&self, py: Python<'_>, indices: &[usize]) -> PyResult<Option<Vec<PacketColumns>>> {
-        let (Some(&low), Some(&high)) = (indices.iter().min(), indices.iter().max()) else { return Ok(None) };
-        if self.analysed.partition_count() != 1 || high - low >= 2 * indices.len() {
-            return Ok(None);
-        }
-        let counts = self.analysed.packet_counts(low..high + 1).map_err(raised)?;
-        if counts.iter().any(|&count| count > MOST_SHARED) {
-            return Ok(None);
-        }
-        let decode = || self.analysed.with_packets(low, |packets, place| packets.decode(place..place + high - low + 1));
-        let columns = Arc::new(py.detach(decode).map_err(raised)?);
-        let rows = |index: &usize| columns.starts[index - low]..columns.starts[index - low + 1];
-        Ok(Some(indices.iter().map(|index| PacketColumns::shared(&columns, rows(index))).collect()))
     }
 
     fn observed_flow(&self, index: usize) -> PyResult<&DatagramFlow> {
@@ -231,11 +212,12 @@ impl Capture {
     /// Numbers of summaries of some connections as arrays, -2**63 where one was not seen, and their end points.
     fn summaries<'py>(&self, py: Python<'py>, indices: Vec<usize>) -> PyResult<Summaries<'py>> {
         let chosen = |found: &[ConnectionSummary<'_>]| {
-            let ends = found.iter().map(summaries::end_points).unzip();
+            let clients = summaries::end_points(py, found, |each| (each.client_address, each.client_port));
+            let servers = summaries::end_points(py, found, |each| (each.server_address, each.server_port));
             let options = |octets: &[u8]| PyBytes::new(py, octets);
             let options =
                 found.iter().map(|each| (options(each.up.syn_options), options(each.down.syn_options))).unzip();
-            Ok((summaries::numbers(py, found, i64::MIN)?, ends, options))
+            Ok((summaries::numbers(py, found, i64::MIN)?, (clients, servers), options))
         };
         self.analysed.with_summaries(indices.into_iter(), chosen).map_err(raised)?
     }
@@ -246,25 +228,10 @@ impl Capture {
         Ok(PyArray1::from_iter(py, counts.into_iter().map(|count| count as i64)))
     }
 
-    /// Packets and payload of some connections; of each whether its capture's clock fell by more than `least_fall_ns`,
-    /// and whether all payload of a stream is one byte repeated.
-    fn load(&self, py: Python<'_>, indices: Vec<usize>, least_fall_ns: i64) -> PyResult<Vec<Loaded>> {
-        let mut loaded = Vec::with_capacity(indices.len());
-        for some in indices.chunks(LOADED_AT_ONCE) {
-            let mut shared = self.shared_packets(py, some)?.map(Vec::into_iter);
-            for &index in some {
-                // Packets and payload of one connection after the other: partitions are loaded from files once.
-                let packets = match shared.as_mut().and_then(Iterator::next) {
-                    Some(packets) => packets,
-                    None => self.packet_columns(py, index)?,
-                };
-                let falls = packets.clock_falls(py, least_fall_ns)?;
-                let (up, down) = self.payload(py, index)?;
-                let is_blanked = [&up, &down].into_iter().any(|sample| sample.sample.is_one_byte_repeated());
-                loaded.push((packets, up, down, falls, is_blanked));
-            }
-        }
-        Ok(loaded)
+    /// Packets of some connections, and their payload up and down; the places of those whose clock fell by more than
+    /// `least_fall_ns`, and of those whose payload is blanked in a stream.
+    fn load(&self, py: Python<'_>, indices: Vec<usize>, least_fall_ns: i64) -> PyResult<Loaded> {
+        loading::load(self, py, &indices, least_fall_ns)
     }
 
     /// JSON objects of these connections with commas between them.
@@ -280,7 +247,7 @@ impl Capture {
     }
 
     /// The packets of a connection.
-    fn packet_columns(&self, py: Python<'_>, index: usize) -> PyResult<PacketColumns> {
+    pub(crate) fn packet_columns(&self, py: Python<'_>, index: usize) -> PyResult<PacketColumns> {
         let_freed_memory_be_reused();
         let columns = py
             .detach(|| self.analysed.with_packets(index, |packets, place| packets.decode(place..place + 1)))
@@ -376,10 +343,8 @@ impl Capture {
     }
 }
 
-/// Packets, payload up and down, and whether the clock fell.
-type Loaded = (PacketColumns, PayloadSample, PayloadSample, bool, bool);
 /// Columns, end points of clients and of servers, and options of SYNs up and down.
-type Summaries<'py> = (Bound<'py, PyDict>, (Vec<String>, Vec<String>), (Octets<'py>, Octets<'py>));
+type Summaries<'py> = (Bound<'py, PyDict>, (Joined<'py>, Joined<'py>), (Octets<'py>, Octets<'py>));
 type Octets<'py> = Vec<Bound<'py, PyBytes>>;
 
 /// Stands for a whole number that was not seen in the columns of all connections.

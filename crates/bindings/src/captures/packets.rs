@@ -35,6 +35,11 @@ fn copied<T: Element>(py: Python<'_>, made: &PyOnceLock<Py<PyArray1<T>>>, column
     made.get_or_init(py, || read_only(&PyArray1::from_slice(py, column))).clone_ref(py)
 }
 
+/// Where arrays are kept: of few connections any is asked for.
+fn copies<'a>(py: Python<'_>, made: &'a PyOnceLock<Box<Copies>>) -> &'a Copies {
+    made.get_or_init(py, || Box::new(Copies::none()))
+}
+
 /// A column of `length` packets that Python gave; `None` where it gave none of this name.
 fn given<T: Element + Clone>(columns: &Bound<'_, PyDict>, name: &str, length: usize) -> PyResult<Option<Vec<T>>> {
     let Some(array) = columns.get_item(name)? else { return Ok(None) };
@@ -150,7 +155,7 @@ macro_rules! packet_columns {
             $(#[getter]
             fn $name(&self, py: Python<'_>) -> Py<PyArray1<$element>> {
                 match &self.kept {
-                    Kept::Few(columns, range, arrays) => copied(py, &arrays.$name, &columns.$name[range.clone()]),
+                    Kept::Few(columns, range, arrays) => copied(py, &copies(py, arrays).$name, &columns.$name[range.clone()]),
                     Kept::Many(arrays) => arrays.$name.clone_ref(py),
                 }
             })*
@@ -250,7 +255,7 @@ pub(crate) struct PacketColumns {
 
 enum Kept {
     /// Rows of columns that several connections may share.
-    Few(Arc<Columns>, Range<usize>, Copies),
+    Few(Arc<Columns>, Range<usize>, PyOnceLock<Box<Copies>>),
     Many(Arrays),
 }
 
@@ -260,13 +265,13 @@ impl PacketColumns {
             Self::keeping(Kept::Many(Arrays::new(py, columns)))
         } else {
             let all = 0..columns.time_ns.len();
-            Self::keeping(Kept::Few(Arc::new(columns), all, Copies::none()))
+            Self::keeping(Kept::Few(Arc::new(columns), all, PyOnceLock::new()))
         }
     }
 
     /// The packets of a connection in some rows, at most `MOST_SHARED`, of columns that it shares with others.
     pub(crate) fn shared(columns: &Arc<Columns>, range: Range<usize>) -> Self {
-        Self::keeping(Kept::Few(columns.clone(), range, Copies::none()))
+        Self::keeping(Kept::Few(columns.clone(), range, PyOnceLock::new()))
     }
 
     /// Whether times fall by more than this from one packet to the next.

@@ -2,11 +2,14 @@
 
 use numpy::ndarray::Array2;
 use numpy::{Element, IntoPyArray};
-use pepscope_connections::{address_text, tunnel_name, Close, ConnectionSummary, FlowSummary, MissingPackets};
+use pepscope_connections::{address_text, push_end_point, tunnel_name, Close, ConnectionSummary};
 use pepscope_connections::{for_each_connection_field, for_each_flow_field};
+use pepscope_connections::{FlowSummary, MissingPackets};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::IntoPyObjectExt;
+
+use crate::texts::Joined;
 
 /// A value in a column of NumPy's; `unseen` and NaN stand for what was not seen.
 trait Cell {
@@ -139,17 +142,21 @@ pub(crate) fn numbers<'py>(
     Ok(columns.made)
 }
 
-/// Client and server as `ip:port`, IPv6 in brackets.
-pub(crate) fn end_points(summary: &ConnectionSummary<'_>) -> (String, String) {
-    let end_point = |address, port: u16| {
-        let address = address_text(address, summary.ip_version);
-        if address.contains(':') {
-            format!("[{address}]:{port}")
-        } else {
-            format!("{address}:{port}")
-        }
-    };
-    (end_point(summary.client_address, summary.client_port), end_point(summary.server_address, summary.server_port))
+/// Clients or servers of connections as `ip:port`, IPv6 in brackets, one behind the other.
+pub(crate) fn end_points<'py>(
+    py: Python<'py>,
+    summaries: &[ConnectionSummary<'_>],
+    end: impl Fn(&ConnectionSummary<'_>) -> ([u8; 16], u16),
+) -> Joined<'py> {
+    let mut text = String::with_capacity(summaries.len() * "255.255.255.255:65535".len());
+    let mut ends = Vec::with_capacity(summaries.len() + 1);
+    ends.push(0);
+    for summary in summaries {
+        let (address, port) = end(summary);
+        push_end_point(&mut text, address, summary.ip_version, port);
+        ends.push(text.len() as i64);
+    }
+    (text.into_bytes().into_pyarray(py), ends.into_pyarray(py))
 }
 
 /// Values of a summary in the order of its fields in `pepscope.captures.connections`.

@@ -1,79 +1,93 @@
 //! Captured payload of one direction of a connection: pieces of its stream.
 
-/// Pieces in order of capture, each with its stream offset; they may overlap.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PayloadSample {
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Pieces of several streams, one stream behind the other.
+#[derive(Clone, Debug, Default)]
+pub struct PayloadStore {
     offsets: Vec<i64>,
     /// Where each piece ends in `bytes`.
     ends: Vec<usize>,
     bytes: Vec<u8>,
 }
 
+impl PayloadStore {
+    /// Adds the pieces of one stream and returns which of all these are.
+    pub fn add<'a>(&mut self, pieces: impl Iterator<Item = (i64, &'a [u8])> + Clone) -> Range<usize> {
+        let begin = self.offsets.len();
+        let (count, bytes) = pieces.clone().fold((0, 0), |(count, bytes), (_, piece)| (count + 1, bytes + piece.len()));
+        self.offsets.reserve(count);
+        self.ends.reserve(count);
+        self.bytes.reserve(bytes);
+        for (offset, piece) in pieces {
+            self.offsets.push(offset);
+            self.bytes.extend_from_slice(piece);
+            self.ends.push(self.bytes.len());
+        }
+        begin..self.offsets.len()
+    }
+
+    /// Where a piece begins in `bytes`, and behind the last one where all end.
+    fn begin(&self, piece: usize) -> usize {
+        piece.checked_sub(1).map_or(0, |before| self.ends[before])
+    }
+}
+
+/// Pieces in order of capture, each with its stream offset; they may overlap.
+#[derive(Clone, Debug, Default)]
+pub struct PayloadSample {
+    store: Arc<PayloadStore>,
+    chosen: Range<usize>,
+}
+
 impl<'a> FromIterator<(i64, &'a [u8])> for PayloadSample {
     fn from_iter<I: IntoIterator<Item = (i64, &'a [u8])>>(pieces: I) -> Self {
-        let mut sample = Self::default();
-        sample.refill(pieces.into_iter());
-        sample
+        Self::of(pieces.into_iter().collect::<Vec<_>>().into_iter())
     }
 }
 
 impl PayloadSample {
-    /// The same in memory that is just large enough.
+    /// The sample of one stream alone, in memory that is just large enough.
     pub fn of<'a>(pieces: impl Iterator<Item = (i64, &'a [u8])> + Clone) -> Self {
-        let (count, bytes) = pieces.clone().fold((0, 0), |(count, bytes), (_, piece)| (count + 1, bytes + piece.len()));
-        let mut sample = Self {
-            offsets: Vec::with_capacity(count),
-            ends: Vec::with_capacity(count),
-            bytes: Vec::with_capacity(bytes),
-        };
-        sample.refill(pieces);
-        sample
+        let mut store = PayloadStore::default();
+        let chosen = store.add(pieces);
+        Self { store: Arc::new(store), chosen }
     }
 
-    /// Hold these pieces instead, in the memory that there is.
-    pub fn refill<'a>(&mut self, pieces: impl Iterator<Item = (i64, &'a [u8])>) {
-        self.offsets.clear();
-        self.ends.clear();
-        self.bytes.clear();
-        for (offset, piece) in pieces {
-            self.push(offset, piece);
-        }
-    }
-
-    fn push(&mut self, offset: i64, piece: &[u8]) {
-        self.offsets.push(offset);
-        self.bytes.extend_from_slice(piece);
-        self.ends.push(self.bytes.len());
+    /// Those of a store that `PayloadStore::add` said are of one stream.
+    pub fn of_store(store: &Arc<PayloadStore>, chosen: Range<usize>) -> Self {
+        Self { store: store.clone(), chosen }
     }
 
     /// How many pieces there are.
     pub fn len(&self) -> usize {
-        self.offsets.len()
+        self.chosen.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.offsets.is_empty()
+        self.chosen.is_empty()
     }
 
     /// Stream offset of each piece.
     pub fn offsets(&self) -> &[i64] {
-        &self.offsets
+        &self.store.offsets[self.chosen.clone()]
     }
 
     /// All pieces, one behind the other.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.store.bytes[self.store.begin(self.chosen.start)..self.store.begin(self.chosen.end)]
     }
 
     /// The bytes of one piece.
     pub fn piece(&self, place: usize) -> &[u8] {
-        let start = if place == 0 { 0 } else { self.ends[place - 1] };
-        &self.bytes[start..self.ends[place]]
+        let piece = self.chosen.start + place;
+        &self.store.bytes[self.store.begin(piece)..self.store.ends[piece]]
     }
 
     /// Stream offset and bytes of each piece.
     pub fn pieces(&self) -> impl Iterator<Item = (i64, &[u8])> {
-        self.offsets.iter().enumerate().map(|(place, &offset)| (offset, self.piece(place)))
+        self.offsets().iter().enumerate().map(|(place, &offset)| (offset, self.piece(place)))
     }
 
     /// The longest piece at the stream's first byte, of equally long ones the first.
@@ -84,7 +98,8 @@ impl PayloadSample {
 
     /// Whether no two bytes differ.
     pub fn is_one_byte_repeated(&self) -> bool {
-        self.bytes.iter().all(|byte| Some(byte) == self.bytes.first())
+        let bytes = self.bytes();
+        bytes.iter().all(|byte| Some(byte) == bytes.first())
     }
 
     /// Different bytes in the piece that has most.
