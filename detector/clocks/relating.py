@@ -133,7 +133,7 @@ class _Relating:
         flows = _Flows(self._clouds.at(rows))
         spared = flows.spared()
         steps = DRIFT_STEPS if mode is ClockMode.GENERAL else None
-        constraints, found = _core.clock_bounds(flows.by_connection(), spared, TEST_BINS, limit, steps)
+        constraints, found = _core.clock_bounds(flows.by_connection, spared, TEST_BINS, limit, steps)
         self._place_of[:, rows] = np.full(len(rows), len(self._alike)), np.arange(len(rows))
         self._alike.append(_Alike(mode, limit, constraints, found))
         self._larger_way[rows] = flows.larger_way()
@@ -249,16 +249,16 @@ class _Flows:
         are_compared = clouds.are_compared.T
         self._rows, self._ways = np.nonzero(are_compared)
         self._retransmitted_share = clouds.retransmitted_share.T[are_compared]
-        self._numbers = _core.flow_numbers(list(chain.from_iterable(self.by_connection())))
+        #: The times of the flows of each connection.
+        self.by_connection = [
+            [times for times in both if times is not None] for both in zip(*clouds.times, strict=True)
+        ]
+        self._numbers = _core.flow_numbers([*chain.from_iterable(self.by_connection)])
         first = np.searchsorted(self._rows, np.arange(len(clouds)))
         last = np.searchsorted(self._rows, np.arange(len(clouds)), side="right") - 1
         data = self._numbers["data_count"]
         # Of equal ones the first: `clouds.larger`.
         self._larger = np.where(data[last] > data[first], last, first)
-
-    def by_connection(self) -> list[list[_core.FlowTimes]]:
-        """The times of the flows of each connection."""
-        return [[times for times in both if times is not None] for both in zip(*self._clouds.times, strict=True)]
 
     def larger_way(self) -> Int64Array:
         """The direction of the flow of each connection with most data points."""

@@ -79,7 +79,7 @@ class PacketNames:
                 each.ends = ends if len(capture.files) == 1 else None
                 recorded = capture.packets(number) if each.vantage.clock_set_back else each.vantage.packets
                 times_ns = recorded.time_ns[each.rows].tolist()
-                each.located = zip(map(capture.located, frames), times_ns, strict=True)
+                each.located = zip(*_located(capture, frames), times_ns, strict=True)
 
     def _pointed(self, asked: Sequence[Asked], most: int) -> list[list[Shown]]:
         """What shows each piece of evidence on connections.
@@ -121,8 +121,17 @@ class _Seen(Struct):
 
     vantage: Vantage
     rows: list[int]
-    located: Iterator[tuple[tuple[str, int], int]] = iter(())
+    located: Iterator[tuple[str, int, int]] = iter(())
     ends: tuple[int, int] | None = None
+
+
+def _located(capture: Capture, frames: Sequence[int]) -> tuple[Sequence[str], Sequence[int]]:
+    """The files that hold some frames of a capture, and the numbers of the frames in these."""
+    if len(capture.files) == 1:
+        ((file, before),) = capture.files
+        return [file] * len(frames), [frame - before for frame in frames]
+    located = [capture.located(frame) for frame in frames]
+    return [file for file, _ in located], [number for _, number in located]
 
 
 def _ends(observed: Observed, seen: Mapping[int, _Seen]) -> dict[str, tuple[int, int]]:
@@ -136,8 +145,7 @@ def _named(shown: Shown, seen: Mapping[int, _Seen]) -> tuple[EvidencePacket, ...
     packets = list[EvidencePacket]()
     for each in shown:
         if isinstance(each, Telling):
-            located, time_ns = next(seen[id(each.vantage)].located)
-            packets.append(EvidencePacket(*located, time_ns, each.shows))
+            packets.append(EvidencePacket(*next(seen[id(each.vantage)].located), each.shows))
         else:
             packets.append(each)
     return tuple(dict.fromkeys(packets))

@@ -44,9 +44,9 @@ class Coded(Sequence[Value]):
     @classmethod
     def of(cls, values: Sequence[Value]) -> Coded[Value]:
         """The values, of which each that occurs is listed once."""
-        code_of: dict[Value, int] = {}
-        codes = [code_of.setdefault(value, len(code_of)) for value in values]
-        return cls(np.asarray(codes, np.uint32), [*code_of])
+        distinct = [*dict.fromkeys(values)]
+        code_of = dict(zip(distinct, range(len(distinct)), strict=True))
+        return cls(np.fromiter(map(code_of.__getitem__, values), np.uint32, len(values)), distinct)
 
     def at(self, rows: npt.NDArray[np.integer]) -> Coded[Value]:
         """The values of some rows."""
