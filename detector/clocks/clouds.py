@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
@@ -78,7 +79,7 @@ class Clouds(OnDemand[Mapping[Direction, FlowClouds]]):
         chosen: list[int] = rows.tolist()
         return Clouds([[way[row] for row in chosen] for way in self.times], self.retransmitted_share[:, rows])
 
-    @property
+    @cached_property
     def are_compared(self) -> BoolArray:
         """Whether the flow of a direction (rows) of each pair can be compared."""
         return np.array([[times is not None for times in way] for way in self.times], np.bool_)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -21,7 +22,7 @@ from detector.clocks.clouds import SPARED_LEAST
 from detector.clocks.untimed import are_untimed
 from detector.method import Context, Findings, Method
 from detector.pair import Pair, Vantage
-from detector.streams.known import are_known
+from detector.streams.known import UNKNOWN, are_known
 from detector.streams.loaded import option_of, packets_of
 from detector.streams.summaries import Summaries
 from pepscope import _core
@@ -98,21 +99,26 @@ def _held(context: Context) -> list[tuple[int, _Held]]:
         for direction in DIRECTIONS
     ]
     unasked = np.array([delay_s is None for delay_s in delays_s], np.bool_)
-    rows, ways = (places.tolist() for places in np.nonzero((_data_packets(context) > 0) & unasked[:, None]))
-    asked = zip(rows, ways, strict=True)
-    if context.are_plain:
-        of_receivers = packets_of(context.sides.servers), packets_of(context.sides.clients)
-        packets = [of_receivers[way][row] for row, way in asked]
-    else:
-        receivers = (context.pairs[row].receiver(DIRECTIONS[way]) for row, way in asked)
-        packets = [receiver.packets for receiver in receivers if receiver is not None]
-    counts, least_ns = _core.ack_delays(ways, packets)
+    is_asked = (_data_packets(context) > 0) & unasked[:, None]
+    counts, least_ns = np.zeros(is_asked.shape, np.int64), np.full(is_asked.shape, UNKNOWN)
+    for direction in DIRECTIONS:
+        rows = np.flatnonzero(is_asked[:, direction])
+        found = _core.ack_delays([direction] * len(rows), _packets_of_receivers(context, direction, rows))
+        counts[rows, direction], least_ns[rows, direction] = found
     needed_s = np.where(counts >= BULK_ACKS, BULK_DELAY_S, DELAYED_ACK_LIMIT_S)
     is_held = are_known(least_ns) & (counts >= LEAST_ACKS) & (least_ns / 1e9 > needed_s)
     return given + [
-        (rows[place], _Held(DIRECTIONS[ways[place]], int(least_ns[place]) / 1e9, given=False))
-        for place in np.flatnonzero(is_held).tolist()
+        (row, _Held(DIRECTIONS[way], int(least_ns[row, way]) / 1e9, given=False))
+        for row, way in np.argwhere(is_held).tolist()
     ]
+
+
+def _packets_of_receivers(context: Context, direction: Direction, rows: Int64Array) -> Sequence[PacketColumns]:
+    """The packets of some connections as the captures at the receivers of `direction` hold them."""
+    if context.are_plain:
+        return packets_of(context.sides.servers if direction is Direction.UP else context.sides.clients, rows)
+    receivers = [context.pairs[row].receiver(direction) for row in rows.tolist()]
+    return [receiver.packets for receiver in receivers if receiver is not None]
 
 
 def _data_packets(context: Context) -> Int64Array:

@@ -113,7 +113,6 @@ def _leads_s(context: Context) -> FloatArray:
     is_related = (clocks.numbers["pieces"] > 0) & ~_set_at_unknown_time(clocks)
     places = np.flatnonzero(is_related[sides.rows])
     both = sides.rows[places]
-    rows: list[int] = both.tolist()
     ends = tuple(_core.fins(packets_of(side, places)) for side in (sides.clients, sides.servers))
     for direction in _DIRECTIONS:
         (sent_count, sent_ns), (arrived_count, arrived_ns) = (
@@ -121,15 +120,11 @@ def _leads_s(context: Context) -> FloatArray:
         )
         # Where more arrived than left, the sender's capture missed one.
         is_known = are_known(sent_ns, arrived_ns) & (arrived_count <= sent_count)
+        is_known &= clocks.clouds.are_compared[direction.reverse, both]
+        related = both[is_known]
         times_of = clocks.clouds.times[direction.reverse]
-        known = [
-            (place, found)
-            for place in np.flatnonzero(is_known).tolist()
-            if (found := times_of[rows[place]]) is not None
-        ]
-        places = np.array([place for place, _ in known], np.int64)
-        related, times = both[places], [found for _, found in known]
-        leads_ns = _core.fin_leads_ns(times, sent_ns[places], arrived_ns[places], clocks.lines.at(related))
+        times = [found for row in related.tolist() if (found := times_of[row]) is not None]
+        leads_ns = _core.fin_leads_ns(times, sent_ns[is_known], arrived_ns[is_known], clocks.lines.at(related))
         leads_s[direction, related] = leads_ns / 1e9
     return leads_s
 
