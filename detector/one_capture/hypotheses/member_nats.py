@@ -10,15 +10,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.fronts import FrontNats, front_nats, joined_fronts
-from detector.one_capture.hypotheses.habits.close_habits import close_as_late, close_behind, close_irregularly
+from detector.one_capture.hypotheses.habits.close_habits import close_as_late, close_behind
 from detector.one_capture.hypotheses.habits.crossing_habits import CONNECTED, Legs, any_habit, joined_legs
+from detector.one_capture.hypotheses.habits.late_answers import (
+    CLOSES_AT_ONCE,
+    late_application,
+    late_behind,
+    late_close,
+    late_or_irregular,
+)
 from detector.one_capture.hypotheses.moments import MomentNats
 from detector.one_capture.hypotheses.natures import WIRED, Paths, by_nature, end_nats
 from detector.one_capture.hypotheses.regular_looks import OF_LATE, LooksNats
 from detector.one_capture.hypotheses.sums import (
     DELAYS_BEYOND,
     any_delay,
-    any_irregular,
     any_leg,
     any_queue,
     delays_beyond_legs,
@@ -38,18 +44,10 @@ PROMPT, LATE_APPLICATION, LATE, SITE = range(4)
 #: Of split points, those where TLS ends and begins anew.
 ENDS_TLS = 0.1
 
-#: Of late applications, those that answer irregularly: a person does, or what there is to do varies.
-_IRREGULAR = 0.5
-
 #: Of split points, those that close towards the server by themselves once it has answered: where they can read what is
 #: said, where they cannot, and where TLS ends. What passes bytes on does not know that nothing more will be asked: of
 #: eight between kernels none closes HTTP in clear, and a ninth does with 1 in 10 (rule of succession).
 _CLOSES_ITSELF, _CLOSES_UNREAD, _ENDS_TLS_AND_CLOSES = 0.1, 0.02, 0.6
-
-#: Of clients that are late, those that close at once, as nothing is left to think about. All programs of three
-#: laboratories do, unless their device delays all. With 4 in 5 (rule of succession) too little was said where closes
-#: take as long as a leg: chosen on simulated seeds 5961, 5962, 5971 and 5972 (docs/decisions/101).
-_CLOSES_AT_ONCE = 0.9
 
 #: Of hosts that are late in TLS handshakes and otherwise, those that are late in handshakes alone, by what keys take to
 #: compute: assumed.
@@ -215,7 +213,7 @@ def _end_parts(nats: ExchangeNats, prompt: Floats, priors: Priors, paths: Paths,
     shifted += end_nats(nats.closes, paths)[:, None, None]
     return np.stack([
         prompt + _prompt(end_nats(with_close, paths), shifted, paths.shifts),
-        log(priors.late_application) + prompt_handshakes + _late_application(nats, paths, priors.steady_application),
+        log(priors.late_application) + prompt_handshakes + late_application(nats, paths, priors.steady_application),
         late,
         site,
     ])  # fmt: skip
@@ -225,12 +223,12 @@ def _late(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
     """Log-likelihoods of hosts that are late in every answer: by one delay, or by one in handshakes and another one
     where applications answer; (second row) of the share of them that are as `steady` as a leg; and (third row) of those
     whose libraries are late in handshakes, as steadily or not, and whose applications answer at once."""
-    late, at_once = _late_application(nats, paths, 0.0), end_nats(nats.application + nats.closes, paths)
+    late, at_once = late_application(nats, paths, 0.0), end_nats(nats.application + nats.closes, paths)
     by_delay = any_delay(nats.handshake)
     as_leg = any_leg(sum_nats(by_nature(nats.handshake) + paths.natures[:, None]))
     shakes = nats.shakes_hands
     alone = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg) + at_once
-    varying = _either(any_delay(nats.all, _late_close(nats, paths)), by_delay + late)
+    varying = _either(any_delay(nats.all, late_close(nats, paths)), by_delay + late)
     alike = _as_steady(nats, paths)
     as_steady = np.where(shakes, _either(alike, as_leg + late), alike)
     otherwise = np.where(shakes, log(1 - _IN_HANDSHAKES_ALONE), 0.0)
@@ -250,20 +248,8 @@ def _either(alike: Floats, apart: Floats) -> Floats:
 def _as_steady(nats: ExchangeNats, paths: Paths) -> Floats:
     """Log-likelihoods of hosts whose answers take what a leg would add: the tables assume the shapes of hosts' delays,
     so that the shape alone tells a leg from them by so much and no more, however many answers there are."""
-    close = close_behind(nats.closes, _CLOSES_AT_ONCE, paths)
+    close = close_behind(nats.closes, CLOSES_AT_ONCE, paths)
     return any_leg(sum_nats(by_nature(nats.all) + close + paths.natures[:, None]))
-
-
-def _late_application(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
-    """Log-likelihoods of applications that are late by one delay, a share of them as `steady` as a leg, or
-    irregularly."""
-    by_delay = any_delay(nats.application, _late_close(nats, paths))
-    if steady:
-        as_leg = any_leg(sum_nats(by_nature(nats.application) + paths.natures[:, None]))
-        as_leg += end_nats(nats.closes, paths)
-        by_delay = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg)
-    irregular = any_irregular(nats.application) + close_irregularly(nats.closes, paths)
-    return np.logaddexp(log(1 - _IRREGULAR) + by_delay, log(_IRREGULAR) + irregular)
 
 
 def _given_late(parts: Floats, late: Floats, priors: Priors) -> Floats:
@@ -281,7 +267,7 @@ def _queued(nats: ExchangeNats, paths: Paths) -> Floats:
     closes as well, but for what the split point closes by itself."""
     close = close_as_late(nats.close, _CLOSES_ITSELF, paths) + close_as_late(nats.client_close, _CLOSES_UNREAD, paths)
     alike = any_queue(nats.all[:, TimingTables.LATE] + close)
-    apart = any_queue(nats.handshake[:, TimingTables.LATE] + close) + _late_or_irregular(nats)
+    apart = any_queue(nats.handshake[:, TimingTables.LATE] + close) + late_or_irregular(nats)
     return _either(alike, apart)
 
 
@@ -289,25 +275,7 @@ def _device(nats: ExchangeNats) -> Floats:
     """Log-likelihoods by member of a device that delays its closes as it does its answers: all is late by one delay, or
     handshakes and closes are, and what applications answer by another one, or irregularly."""
     closes = nats.closes[:, TimingTables.LATE]
-    return _either(any_delay(nats.all, closes), any_delay(nats.handshake, closes) + _late_or_irregular(nats))
-
-
-def _late_or_irregular(nats: ExchangeNats) -> Floats:
-    """Log-likelihoods by member of what applications answer late by any delay, or irregularly."""
-    by_delay, irregular = any_delay(nats.application), any_irregular(nats.application)
-    either: Floats = np.logaddexp(log(1 - _IRREGULAR) + by_delay, log(_IRREGULAR) + irregular)
-    return either
-
-
-def _late_behind(nats: ExchangeNats, close: Floats, by_delay: Floats, paths: Paths, steady: float) -> Floats:
-    """Log-likelihoods by member, leg and nature of answers and closes of applications that are late behind it: by any
-    one delay (`by_delay`), or irregularly, where closes take as long as the leg (`close`)."""
-    if steady:
-        as_leg = any_leg(sum_nats(by_nature(nats.application) + paths.natures[:, None]))
-        by_delay = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg[:, None, None] + close)
-    irregular = any_irregular(nats.application)[:, None, None] + close
-    either: Floats = np.logaddexp(log(1 - _IRREGULAR) + by_delay, log(_IRREGULAR) + irregular)
-    return either
+    return _either(any_delay(nats.all, closes), any_delay(nats.handshake, closes) + late_or_irregular(nats))
 
 
 def _late_in_all_behind(nats: ExchangeNats, close: Floats, by_delay: Floats) -> Floats:
@@ -326,15 +294,10 @@ def _late_by_more_closing(answers: Floats, closes: Floats, close: Floats) -> Flo
     than the leg, and of closes that are as late, or take as long as the leg (`close`)."""
     late = answers[:, TimingTables.LATE]
     found: Floats = np.logaddexp(
-        log(_CLOSES_AT_ONCE) + delays_beyond_legs(late)[:, :, None] + close,
-        log(1 - _CLOSES_AT_ONCE) + delays_beyond_legs(late + closes[:, TimingTables.LATE])[:, :, None],
+        log(CLOSES_AT_ONCE) + delays_beyond_legs(late)[:, :, None] + close,
+        log(1 - CLOSES_AT_ONCE) + delays_beyond_legs(late + closes[:, TimingTables.LATE])[:, :, None],
     )
     return found
-
-
-def _late_close(nats: ExchangeNats, paths: Paths) -> Floats:
-    """Log-likelihoods by member and delay of the closes of hosts that are late: late by the same, or at once."""
-    return close_as_late(nats.closes, _CLOSES_AT_ONCE, paths)
 
 
 class _Said(Struct, frozen=True):
@@ -353,9 +316,9 @@ class _Said(Struct, frozen=True):
         steady, by_delay = priors.steady_application, None
         if priors.closes:
             by_delay = _late_by_more_closing(nats.application, nats.closes, closes)
-            behind = _late_behind(nats, closes, by_delay, paths, steady)
+            behind = late_behind(nats, closes, by_delay, paths, steady)
         else:
-            behind = _late_application(nats, paths, steady)[:, None, None]
+            behind = late_application(nats, paths, steady)[:, None, None]
         late = log(priors.late_application) + behind
         at_once = log(1.0 - priors.late_application) + by_nature(nats.application) + closes
         return cls(closes, by_delay, np.logaddexp(at_once, late))
@@ -389,7 +352,7 @@ def _slow_handshakes(nats: ExchangeNats, said: Floats, priors: Priors, paths: Pa
     others, or compute as well, for another time (`said`, of programs)."""
     shaking = sum_nats(by_nature(nats.handshake) + paths.natures[:, None]) + np.maximum(LEG_NATS, 0.0)
     at_once = log(1 - priors.late_application) + end_nats(nats.application + nats.closes, paths)
-    late = log(priors.late_application) + _late_application(nats, paths, priors.steady_application)
+    late = log(priors.late_application) + late_application(nats, paths, priors.steady_application)
     computing = log(_COMPUTES_ALWAYS) + any_leg(np.logaddexp(*said) - np.log(2.0))
     usual = log(1 - _COMPUTES_ALWAYS) + np.logaddexp(at_once, late)
     found: Floats = shaking + np.logaddexp(usual, computing)[:, None]

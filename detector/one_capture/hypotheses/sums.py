@@ -10,6 +10,7 @@ from detector.one_capture.likelihoods.timing_tables import (
     LATE_LEAST_S,
     LATE_SHARES,
     QUEUED_SHARES,
+    WORK_BEHIND_S,
     Floats,
     TimingTables,
 )
@@ -43,6 +44,13 @@ def any_delay(nats: Floats, closes: Floats | float = 0.0) -> Floats:
 def any_irregular(nats: Floats) -> Floats:
     """Log-likelihoods by member of irregular answers, of people or of programs that have now little, now much to do."""
     return sum_nats(nats[:, TimingTables.IRREGULAR] + np.log(IRREGULAR_SHARES))
+
+
+def any_work_behind(nats: Floats) -> Floats:
+    """Log-likelihoods by member and leg of irregular answers that take their time on top of the leg."""
+    by_work = nats[:, TimingTables.WORK_BEHIND].reshape(len(nats), -1, len(WORK_BEHIND_S))
+    found: Floats = sum_nats(by_work) - np.log(len(WORK_BEHIND_S))
+    return found
 
 
 def any_queue(nats: Floats) -> Floats:

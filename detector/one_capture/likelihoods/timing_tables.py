@@ -124,6 +124,9 @@ IRREGULAR_SHARES: Floats = np.concatenate(
     ]
 )
 
+#: What such programs, and people, take behind a hidden leg on top of it (s), log-uniform, one as probable as another.
+WORK_BEHIND_S = ((0.001, 0.1), (0.001, 3.0))
+
 #: Share of the answers of a late application that come as if it were not.
 PROMPT_SHARE = 0.03
 
@@ -147,7 +150,7 @@ class TimingTables:
 
     Hypotheses are a hidden leg of each of `HIDDEN_S` in each nature (natures of one leg beside each other), answers
     that are late by each of `LATE_S` and `LATE_RATIOS` and by each of `TIMERS_S`, irregular ones by each of
-    `IRREGULAR_SHARES`, and end to end in each nature.
+    `IRREGULAR_SHARES`, end to end in each nature, and irregular ones behind each of `HIDDEN_S` by `WORK_BEHIND_S`.
     `variation_edges_s` bound the classes of variation of round trips. By class, `nature_nats` and `end_nature_nats` are
     the log probabilities of natures, `shift_nats` those of answers that are shifted end to end: by nothing, then as
     behind each of `HIDDEN_S` in each nature.
@@ -157,7 +160,8 @@ class TimingTables:
     LATE = slice(HIDDEN.stop, HIDDEN.stop + len(LATE_SHARES))
     IRREGULAR = slice(LATE.stop, LATE.stop + len(IRREGULAR_SHARES))
     END_BY_NATURE = slice(IRREGULAR.stop, IRREGULAR.stop + END_NATURES)
-    HYPOTHESES = END_BY_NATURE.stop
+    WORK_BEHIND = slice(END_BY_NATURE.stop, END_BY_NATURE.stop + len(HIDDEN_S) * len(WORK_BEHIND_S))
+    HYPOTHESES = WORK_BEHIND.stop
 
     def __init__(self, content: Mapping[str, Any], side: GroupSide) -> None:
         """Tables of one side from what the learning wrote."""
@@ -216,7 +220,8 @@ class TimingTables:
         tables = self._learned["end_by_nature"][name][END_NATURES * opening :][:END_NATURES]
         end_by_nature = np.stack([_Histogram.of(self._edges_s, table).density(excess_s) for table in tables])
         above = self.crossing(kind, variation, bins, CROSSINGS if opening else {1: 1.0})
-        return _log(np.concatenate([above, mixed, end_by_nature]))
+        behind = (1 - UNASKED_SHARE) * _work_behind(excess_s) + UNASKED_SHARE * end.density(excess_s)
+        return _log(np.concatenate([above, mixed, end_by_nature, behind]))
 
     def _end(self, kind: int, variation: int) -> _Histogram:
         """The density end to end."""
@@ -344,6 +349,13 @@ def _irregular(excess_s: Floats) -> Floats:
     """The densities of irregular answers at these excesses: a row each of `IRREGULAR_SHARES`."""
     by_work = [_log_uniform(least_s, ratio * least_s, excess_s) for least_s in LATE_S for ratio in _WORK_RATIOS]
     return np.stack([_log_uniform(*_PERSON_S, excess_s), *by_work])
+
+
+def _work_behind(excess_s: Floats) -> Floats:
+    """The densities at these excesses of irregular answers behind hidden legs: a row a leg and `WORK_BEHIND_S`."""
+    beyond_s = excess_s - (HIDDEN_S / _WITHIN)[:, None]
+    of_work = [_log_uniform(least_s, most_s, beyond_s) for least_s, most_s in WORK_BEHIND_S]
+    return np.stack(of_work, axis=1).reshape(-1, len(excess_s))
 
 
 def _log_uniform(least_s: float, most_s: float, excess_s: Floats) -> Floats:

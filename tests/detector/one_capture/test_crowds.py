@@ -44,9 +44,10 @@ def test_clients_at_many_distances_behind_one_address_are_behind_a_relay(
 ) -> None:
     """What libraries answer is late by one leg in each connection, by another in the next."""
     of = talks(None, connections)
-    assert split(of) > NEEDED
+    found = split(of)
+    assert found > NEEDED
     monkeypatch.setattr(posteriors, "_CROWDS", 1e-300)
-    assert split(of) < NEEDED
+    assert 1 - split(of) > 2 * (1 - found)
 
 
 @pytest.mark.parametrize("kind", [ExchangeKind.COMMAND, ExchangeKind.TURN, ExchangeKind.HTTP_NEXT_REQUEST])

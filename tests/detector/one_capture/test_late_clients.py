@@ -154,5 +154,6 @@ def test_the_shape_of_what_work_takes_proves_no_leg(
 
 @pytest.mark.parametrize("leg_ms", [40.0, 150.0])
 @pytest.mark.parametrize("closes", [True, False])
-def test_a_leg_that_handshakes_cross_shows_whatever_work_takes(leg_ms: float, closes: bool) -> None:
+def test_a_leg_that_handshakes_cross_shows_where_work_comes_on_top(leg_ms: float, closes: bool) -> None:
+    """Keys that take as long to compute would not hold up what follows."""
     assert _working(OF_TLS, 1, 300, leg_ms=leg_ms, closes=closes) > LEAST_SPLIT[GroupSide.SERVER]
