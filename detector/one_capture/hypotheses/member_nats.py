@@ -53,9 +53,6 @@ _CLOSES_ITSELF, _CLOSES_UNREAD, _ENDS_TLS_AND_CLOSES = 0.1, 0.02, 0.6
 #: compute: assumed.
 _IN_HANDSHAKES_ALONE = 0.3
 
-#: Of machines whose libraries compute keys for long, those whose applications compute before each answer: assumed.
-_COMPUTES_ALWAYS = 0.2
-
 
 class MemberNats(Struct, frozen=True):
     """Log-likelihoods of what members' exchanges say, priors of members included.
@@ -178,9 +175,9 @@ def member_nats(
     once = CONNECTED if habits else 0
     programs, slow_handshakes = np.full((2, *legs.shape), -np.inf), np.full(legs.shape, -np.inf)
     if priors.programs:
-        said = _said_by_programs(nats, behind[once], paths)
-        programs = end_nats(nats.handshake, paths)[:, None] + said + LEG_NATS
-        slow_handshakes = _slow_handshakes(nats, said, priors, paths)
+        prompt_handshakes = end_nats(nats.handshake, paths)
+        programs = prompt_handshakes[:, None] + _said_by_programs(nats, behind[once], paths) + LEG_NATS
+        slow_handshakes = _slow_handshakes(nats, parts[LATE_APPLICATION] - prompt_handshakes, priors, paths)
     of_habits = tuple(each.or_else(legs, behind_tls) for each in of_habits) if habits else ()
     return MemberNats(
         parts, fronts, late, device, legs, behind_tls, programs, slow_handshakes, unsteady, answers,
@@ -346,16 +343,13 @@ def _said_by_programs(nats: ExchangeNats, said: _Said, paths: Paths) -> Floats:
     return np.stack([sum_nats(each[..., :WIRED]) - np.log(WIRED) for each in (said.all, closing_at_once)])
 
 
-def _slow_handshakes(nats: ExchangeNats, said: Floats, priors: Priors, paths: Paths) -> Floats:
+def _slow_handshakes(nats: ExchangeNats, late: Floats, priors: Priors, paths: Paths) -> Floats:
     """Log-likelihoods by member and time of machines whose libraries compute keys for so long before TLS handshake
     flights, as steadily as a leg would take, wherever they stand, and longer as often. Applications answer as those of
-    others, or compute as well, for another time (`said`, of programs)."""
+    others: at once, or `late`."""
     shaking = sum_nats(by_nature(nats.handshake) + paths.natures[:, None]) + np.maximum(LEG_NATS, 0.0)
     at_once = log(1 - priors.late_application) + end_nats(nats.application + nats.closes, paths)
-    late = log(priors.late_application) + late_application(nats, paths, priors.steady_application)
-    computing = log(_COMPUTES_ALWAYS) + any_leg(np.logaddexp(*said) - np.log(2.0))
-    usual = log(1 - _COMPUTES_ALWAYS) + np.logaddexp(at_once, late)
-    found: Floats = shaking + np.logaddexp(usual, computing)[:, None]
+    found: Floats = shaking + np.logaddexp(at_once, late)[:, None]
     return found
 
 
