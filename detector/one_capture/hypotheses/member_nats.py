@@ -107,7 +107,9 @@ class MemberNats(Struct, frozen=True):
         late = np.logaddexp(parts[LATE_APPLICATION] - np.log(2.0), log(priors.late_application / 2) + sometimes)
         parts[LATE_APPLICATION] = np.where(known, late, parts[LATE_APPLICATION])
         programs = np.where(known[:, None], np.logaddexp(self.programs, legs) - np.log(2.0), self.programs)
-        return replace(self, parts=parts, programs=programs, unsteady=_given_late(parts, self.late, priors))
+        return replace(
+            self, parts=parts, programs=programs, unsteady=_given_late(parts, self.late, self.shakes_hands, priors)
+        )
 
     def with_moments(self, nats: MomentNats) -> MemberNats:
         """Given by member how late answers of one moment are."""
@@ -168,7 +170,7 @@ def member_nats(
     of_habits = tuple(Legs(*_leg_nats(*each, priors, paths)) for each in zip(every, behind, strict=True))
     legs, behind_tls = (any_habit([getattr(each, name) for each in of_habits]) for name in Legs.__struct_fields__)
     answers = nats.shakes_hands | np.any(nats.application != 0, axis=1)
-    unsteady = _queued(nats, paths) if priors.closes else _given_late(parts, late, priors)
+    unsteady = _queued(nats, paths) if priors.closes else _given_late(parts, late, nats.shakes_hands, priors)
     device = np.full((2, len(legs)), -np.inf)
     if priors.devices:
         device = np.stack([log(1 - priors.steady) + _device(nats), log(priors.steady) + any_leg(legs)])
@@ -178,6 +180,8 @@ def member_nats(
         prompt_handshakes = end_nats(nats.handshake, paths)
         programs = prompt_handshakes[:, None] + _said_by_programs(nats, behind[once], paths) + LEG_NATS
         slow_handshakes = _slow_handshakes(nats, parts[LATE_APPLICATION] - prompt_handshakes, priors, paths)
+        if priors.closes:  # as behind legs, hosts may be late in all by themselves
+            slow_handshakes = np.logaddexp(log(1 - priors.late) + slow_handshakes, parts[LATE][:, None])
     of_habits = tuple(each.or_else(legs, behind_tls) for each in of_habits) if habits else ()
     return MemberNats(
         parts, fronts, late, device, legs, behind_tls, programs, slow_handshakes, unsteady, answers,
@@ -228,12 +232,17 @@ def _late(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
     varying = _either(any_delay(nats.all, late_close(nats, paths)), by_delay + late)
     alike = _as_steady(nats, paths)
     as_steady = np.where(shakes, _either(alike, as_leg + late), alike)
-    otherwise = np.where(shakes, log(1 - _IN_HANDSHAKES_ALONE), 0.0)
+    otherwise = _otherwise(shakes)
     return np.stack([
         otherwise + log(1 - steady) + varying,
         otherwise + log(steady) + as_steady,
         np.where(shakes, log(_IN_HANDSHAKES_ALONE) + alone, -np.inf),
     ])  # fmt: skip
+
+
+def _otherwise(shakes: npt.NDArray[np.bool_]) -> Floats:
+    """How probable it is that hosts which are late are so not in TLS handshakes alone (nats)."""
+    return np.where(shakes, log(1 - _IN_HANDSHAKES_ALONE), 0.0)
 
 
 def _either(alike: Floats, apart: Floats) -> Floats:
@@ -249,12 +258,12 @@ def _as_steady(nats: ExchangeNats, paths: Paths) -> Floats:
     return any_leg(sum_nats(by_nature(nats.all) + close + paths.natures[:, None]))
 
 
-def _given_late(parts: Floats, late: Floats, priors: Priors) -> Floats:
+def _given_late(parts: Floats, late: Floats, shakes: npt.NDArray[np.bool_], priors: Priors) -> Floats:
     """Log-likelihoods by member of being late where applications answer or in all answers, given that it is: not in
     handshakes alone, which no leg makes so."""
     if not priors.unsteady:
         return np.full(parts.shape[1], -np.inf)
-    in_all = np.logaddexp(late[0], late[1]) - log(priors.late)
+    in_all = np.logaddexp(late[0], late[1]) - log(priors.late) - _otherwise(shakes)
     found: Floats = np.logaddexp(parts[LATE_APPLICATION] - log(priors.late_application), in_all) - np.log(2.0)
     return found
 

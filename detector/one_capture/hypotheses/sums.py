@@ -46,10 +46,15 @@ def any_irregular(nats: Floats) -> Floats:
     return sum_nats(nats[:, TimingTables.IRREGULAR] + np.log(IRREGULAR_SHARES))
 
 
-def any_work_behind(nats: Floats) -> Floats:
-    """Log-likelihoods by member and leg of irregular answers that take their time on top of the leg."""
-    by_work = nats[:, TimingTables.WORK_BEHIND].reshape(len(nats), -1, len(WORK_BEHIND_S))
-    found: Floats = sum_nats(by_work) - np.log(len(WORK_BEHIND_S))
+def any_irregular_behind(nats: Floats) -> Floats:
+    """The same by member and leg behind a leg: people take what they take without one, and programs as well, or on top
+    of the leg, one as often as the other."""
+    irregular = nats[:, TimingTables.IRREGULAR] + np.log(IRREGULAR_SHARES)
+    on_top = nats[:, TimingTables.WORK_BEHIND].reshape(len(nats), -1, len(WORK_BEHIND_S))
+    by_work = np.logaddexp(
+        sum_nats(irregular[:, 1:])[:, None], sum_nats(on_top) + np.log((1 - IRREGULAR_SHARES[0]) / len(WORK_BEHIND_S))
+    )
+    found: Floats = np.logaddexp(irregular[:, :1], by_work - np.log(2.0))
     return found
 
 

@@ -124,7 +124,7 @@ IRREGULAR_SHARES: Floats = np.concatenate(
     ]
 )
 
-#: What such programs, and people, take behind a hidden leg on top of it (s), log-uniform, one as probable as another.
+#: What such programs take behind a hidden leg on top of it (s), log-uniform, one as probable as another.
 WORK_BEHIND_S = ((0.001, 0.1), (0.001, 3.0))
 
 #: Share of the answers of a late application that come as if it were not.

@@ -112,7 +112,7 @@ def _paced(excess_ms: tuple[float, ...] | list[float], kind: ExchangeKind, close
 
 
 def _log_uniform(least_ms: float, most_ms: float, generator: random.Random) -> float:
-    return least_ms * (most_ms / least_ms) ** generator.random()
+    return float(least_ms * (most_ms / least_ms) ** generator.random())
 
 
 def _working(kinds: Sequence[ExchangeKind], least_ms: float, most_ms: float, *, leg_ms: float, closes: bool) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -46,6 +47,28 @@ def test_no_number_of_slow_handshakes_is_a_split(
     """Small devices whose processors compute keys, laptops whose security chips sign: one kind, or several."""
     behind = [(ExchangeKind.TLS_DATA, each) for each in PERSONS_MS] if persons else []
     assert split(clients(own_ms, behind, close_ms)) < LEAST_SPLIT[GroupSide.SERVER]
+
+
+@pytest.mark.parametrize(
+    "own_ms", [[150.0 + 20 * each for each in range(6)], [150.0 + 20 * (n % 6) for n in range(20)]]
+)
+def test_many_slow_machines_are_no_split_because_some_host_may_be_late(own_ms: Sequence[float]) -> None:
+    """Behind a leg hosts may be late by themselves; where keys take their time, as well."""
+    assert 0.9 < split(clients(own_ms)) < LEAST_SPLIT[GroupSide.SERVER]
+
+
+def test_what_people_take_behind_legs_says_nothing_against_them() -> None:
+    """However many clients there are, each behind a leg of its own."""
+    people_ms = (150.0, 27_000.0, 640.0, 8_100.0, 3_300.0, 60_000.0)
+
+    def of_clients(count: int) -> float:
+        legs_ms = [25.0 + 5 * (number % 12) for number in range(count)]
+        made = clients(legs_ms)
+        said = [replace(talk, excess_ms=[*talk.excess_ms, (ExchangeKind.TLS_DATA, people_ms[place % 6])])
+                for place, talk in enumerate(made)]  # fmt: skip
+        return split(said)
+
+    assert min(of_clients(6), of_clients(36)) > 0.85
 
 
 @pytest.mark.parametrize("own_ms", [(150.0,), (150.0,) * 4, OWN_MS, (400.0,)])

@@ -6,7 +6,7 @@ import numpy as np
 
 from detector.one_capture.hypotheses.habits.close_habits import close_as_late, close_irregularly
 from detector.one_capture.hypotheses.natures import Paths, by_nature, end_nats
-from detector.one_capture.hypotheses.sums import any_delay, any_irregular, any_leg, any_work_behind, log, sum_nats
+from detector.one_capture.hypotheses.sums import any_delay, any_irregular, any_irregular_behind, any_leg, log, sum_nats
 from detector.one_capture.likelihoods.exchange_nats import ExchangeNats
 from detector.one_capture.likelihoods.timing_tables import Floats
 
@@ -40,13 +40,11 @@ def late_or_irregular(nats: ExchangeNats) -> Floats:
 
 def late_behind(nats: ExchangeNats, close: Floats, by_delay: Floats, paths: Paths, steady: float) -> Floats:
     """Log-likelihoods by member, leg and nature of answers and closes of applications that are late behind it: by any
-    one delay (`by_delay`), or irregularly, on top of the leg or beside it, where closes take as long as the leg
-    (`close`)."""
+    one delay (`by_delay`), or irregularly, where closes take as long as the leg (`close`)."""
     if steady:
         as_leg = any_leg(sum_nats(by_nature(nats.application) + paths.natures[:, None]))
         by_delay = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg[:, None, None] + close)
-    behind = np.logaddexp(any_irregular(nats.application)[:, None], any_work_behind(nats.application)) - np.log(2.0)
-    irregular = behind[:, :, None] + close
+    irregular = any_irregular_behind(nats.application)[:, :, None] + close
     either: Floats = np.logaddexp(log(1 - _IRREGULAR) + by_delay, log(_IRREGULAR) + irregular)
     return either
 
