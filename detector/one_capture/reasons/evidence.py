@@ -21,19 +21,8 @@ from detector.one_capture.reasons.findings import (
     PortFinding,
     ReferenceFinding,
 )
-from detector.one_capture.reasons.sentences import (
-    COUNTS,
-    SHARE_DIGITS,
-    SHARES,
-    TIME_DIGITS,
-    TIMES,
-    PoolFigures,
-    counted,
-    duration,
-    numbers_of,
-    reason,
-    reasons,
-)
+from detector.one_capture.reasons.sentences import PoolFigures, counted, duration, reason, reasons
+from detector.one_capture.reasons.stated_numbers import COUNTS, SHARE_DIGITS, SHARES, TIME_DIGITS, TIMES, numbers_of
 from pepscope.captures.tables.texts import SlicedTexts, gathered
 from pepscope.results.distinct import distinct
 from pepscope.results.evidence.columns import EvidenceColumns, Form, Words, rounded

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from detector.one_capture.classes import LEAST_SPLIT, LEAST_SPLIT_OF_ONE, LEAST_WHOLE, Explanation
+from detector.one_capture.likelihoods.timing_tables import HIDDEN_S
 from detector.one_capture.members import Ints, numbered
 from pepscope.captures.tables.texts import GivenTexts, SlicedTexts, durations, gathered, joined
 from pepscope.results.distinct import distinct
@@ -63,6 +64,9 @@ _HALF = 0.5
 
 #: What the times of most captures can tell apart (s).
 _TELLABLE_S = 1e-6
+
+#: What comes sooner has crossed no leg that is thought of (s).
+_CROSSES_A_LEG_S = float(HIDDEN_S[0])
 
 #: People take longer than that to answer (s), programs seldom.
 _SURELY_PEOPLE_S = 1.0
@@ -217,11 +221,16 @@ def _answered(figures: PoolFigures) -> str:
 def _undecided(figures: PoolFigures, explanation: Explanation) -> str:
     if explanation is not Explanation.LATE_OR_SPLIT:
         return _undecided_ones(figures.side, _one(figures))[0]
-    word = "client" if figures.side is GroupSide.SERVER else "server"
+    word = _FAR[figures.side][0]
+    if figures.fast_excess_s < _CROSSES_A_LEG_S:
+        shown = f"some answers come {_soon(figures.fast_excess_s)} the transport's round trip, others later"
+        split, late = " whose leg only these cross", "takes its time for these"
+    else:
+        shown = f"every answer comes {duration(figures.fast_excess_s)} and more later than the transport's round trip"
+        split, late = "", "always takes its time"
     return (
-        f"{_extent(figures)}: every answer comes {duration(figures.fast_excess_s)} and more later than the transport's "
-        f"round trip: a split of either kind ({percent(figures.split)}), or a {word} that always takes its time "
-        f"({percent(figures.late)}). {_settle(figures, explanation).capitalize()}"
+        f"{_extent(figures)}: {shown}: a split of either kind{split} ({percent(figures.split)}), or a {word} that "
+        f"{late} ({percent(figures.late)}). {_settle(figures, explanation).capitalize()}"
     )
 
 
@@ -299,11 +308,9 @@ def group_verdict_remark(port: int, network: str, verdict: str) -> str:
 
 def leg_too_short(figures: PoolFigures) -> str:
     """Why a connection without a visible leg stays undecided in a network that splits."""
-    later_s = figures.fast_excess_s
-    soon = "as fast as" if later_s < _TELLABLE_S else f"within {duration(later_s)} of"
     return (
-        f"{_extent(figures)}: the {_far(figures)} answered {soon} the transport's round trip, but other connections of "
-        "its group are split, and so short a leg would not show."
+        f"{_extent(figures)}: the {_far(figures)} answered {_soon(figures.fast_excess_s)} the transport's round trip, "
+        "but other connections of its group are split, and so short a leg would not show."
     )
 
 
@@ -313,6 +320,10 @@ def at_odds(figures: PoolFigures) -> str:
         f"{_extent(figures)}: answers come {duration(figures.fast_excess_s)} and more later than the transport's round "
         "trip, but the other connections of its group are end to end, so that its far host may just be slow."
     )
+
+
+def _soon(later_s: float) -> str:
+    return "as fast as" if later_s < _TELLABLE_S else f"within {duration(later_s)} of"
 
 
 def _decided_with(others: int) -> str:
@@ -378,23 +389,3 @@ def percent(share: float) -> str:
     if 95 <= value <= 99:
         return f"{math.floor(10 * value + 1e-6) / 10:.1f} %"
     return ">99 %" if 99 < value < 100 else f"{value:.0f} %"
-
-
-#: The figures of a pool that evidence states; times are rounded to microseconds, probabilities to four digits.
-COUNTS = ("exchanges", "connections", "hosts")
-TIMES = {
-    "near_round_trip_s": "near_s", "handshake_s": "handshake_s", "reference_round_trip_s": "reference_s",
-    "fast_excess_s": "fast_excess_s", "leg_s": "leg_s", "leg_low_s": "leg_low_s", "leg_high_s": "leg_high_s",
-}  # fmt: skip
-SHARES = {"split_probability": "split", "late_probability": "late"}
-TIME_DIGITS, SHARE_DIGITS = 6, 4
-
-
-def numbers_of(figures: PoolFigures) -> Mapping[str, float | int | None]:
-    """The figures behind a verdict, as evidence states them."""
-    times = {name: getattr(figures, field) for name, field in TIMES.items()}
-    return {
-        **{name: getattr(figures, name) for name in COUNTS},
-        **{name: None if math.isnan(value) else round(value, TIME_DIGITS) for name, value in times.items()},
-        **{name: round(getattr(figures, field), SHARE_DIGITS) for name, field in SHARES.items()},
-    }

@@ -46,6 +46,12 @@ def test_no_number_of_edges_that_fetch_from_afar_accuses_the_network(count: int,
     assert split(talks(count, times)) < 0.7
 
 
+def test_the_reason_says_that_edges_answer_some_at_once() -> None:
+    (group,) = results(talks(6, STEADY), at_client=True)
+    assert "some answers come within 0.60 ms of the transport's round trip, others later" in group.reason
+    assert "every answer" not in group.reason
+
+
 @pytest.mark.parametrize("count", [2, 3, 6])
 def test_edges_that_hold_some_pages_are_no_cache_in_the_network(count: int) -> None:
     made = talks(count, (0.02, 1.0, 1.03, 0.01, 1.02, 0.03, 1.01, 0.02), hello_ms=None)
