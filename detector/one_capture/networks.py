@@ -25,9 +25,6 @@ _OF_IPV4 = 0xFFFF
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-#: Addresses that one organisation uses by itself (RFC 1918, RFC 4193).
-_PRIVATE = [ipaddress.ip_network(each) for each in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")]
-
 
 class NetworkTable:
     """Names of networks by prefix, the longest prefix of an address first (as routers look up routes)."""
@@ -93,8 +90,9 @@ def _network(path: str, number: int, line: str) -> tuple[Network, str]:
 class Places(Struct, frozen=True):
     """Groups and members of the connections of one side.
 
-    By connection: `group` and `member`. By member, ascending in `member_group`: its group, the address of the far host
-    and a number for the /24 or /48 that this is in. By group: name of the network and port.
+    By connection: `group` and `member`. By member, ascending in `member_group`: its group, the address of the far host,
+    a number for the /24 or /48 that this is in, and whether nobody but one organisation routes it (RFC 1918, RFC 4193).
+    By group: name of the network and port.
     """
 
     group: Ints
@@ -102,15 +100,16 @@ class Places(Struct, frozen=True):
     member_group: Ints
     member_address: Sequence[str]
     member_prefix: Ints
+    member_private: npt.NDArray[np.bool_]
     network: Sequence[str]
     port: Ints
 
     def are_private(self, answering: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """By group, whether several members are `answering`, and have addresses that nobody but one organisation routes
-        (RFC 1918, RFC 4193)."""
-        private = np.array([_is_private(address) for address in self.member_address], np.bool_)
+        """By group, whether several members are `answering`, and have private addresses."""
         group, groups = self.member_group, len(self.network)
-        count, of_others = (np.bincount(group[which], minlength=groups) for which in (answering, answering & ~private))
+        count, of_others = (
+            np.bincount(group[which], minlength=groups) for which in (answering, answering & ~self.member_private)
+        )
         return np.asarray((count > 1) & (of_others == 0))
 
     def in_one_prefix(self, answering: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
@@ -132,12 +131,14 @@ def places(columns: Mapping[str, npt.NDArray[Any]], *, at_client: bool, table: N
     keys = key[of_group]
     hosts, host = distinct_addresses(columns["server_address"]) if at_client else (clients, client)
     member, of_member = numbered([group, host])
+    far = columns["server_address" if at_client else "client_address"][of_member]
     return Places(
         group=group,
         member=member,
         member_group=group[of_member],
         member_address=[hosts[place] for place in host[of_member].tolist()],
-        member_prefix=_prefixes(columns["server_address" if at_client else "client_address"][of_member]),
+        member_prefix=_prefixes(far),
+        member_private=_are_private(far),
         network=[str(names[key >> 16]) for key in keys],
         port=keys & 0xFFFF,
     )
@@ -156,15 +157,27 @@ def come_one_way(columns: Mapping[str, npt.NDArray[Any]], where: Places) -> npt.
     return np.asarray(np.bincount(where.group, weights=meets_others[clients], minlength=groups) == 0)
 
 
-def _is_private(address: str) -> bool:
-    parsed = ipaddress.ip_address(address)
-    return any(parsed in network for network in _PRIVATE if network.version == parsed.version)
+def _are_private(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    """Which addresses (rows of 16 bytes) one organisation uses by itself: RFC 1918, RFC 4193."""
+    first, second = rows[:, 12], rows[:, 13]
+    of_ipv4 = (first == 10) | ((first == 172) & (second >> 4 == 1)) | ((first == 192) & (second == 168))
+    return np.asarray(np.where(_is_ipv4(rows), of_ipv4, rows[:, 0] >> 1 == 0xFC >> 1))
+
+
+def _is_ipv4(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    first, last = _halves(rows)
+    return np.asarray((first == 0) & (last >> 32 == _OF_IPV4))
+
+
+def _halves(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
+    """The first and the last eight bytes of each address."""
+    return np.ascontiguousarray(rows).view(">u8").astype(np.uint64).T
 
 
 def _prefixes(rows: npt.NDArray[np.uint8]) -> Ints:
     """A number for the /24 or /48 of each address (rows of 16 bytes)."""
-    first, last = np.ascontiguousarray(rows).view(">u8").astype(np.uint64).T
-    is_ipv4 = (first == 0) & (last >> 32 == _OF_IPV4)
+    first, last = _halves(rows)
+    is_ipv4 = _is_ipv4(rows)
     return numbered([
         np.where(is_ipv4, 0, first >> (64 - PREFIX_IPV6)), np.where(is_ipv4, last >> (32 - PREFIX_IPV4), 0)
     ])[0]  # fmt: skip

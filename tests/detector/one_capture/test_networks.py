@@ -180,3 +180,18 @@ def test_clients_come_one_way_whose_addresses_have_their_servers_for_themselves(
         reached = {server for client, server in zip(clients, servers, strict=True) if client in own}
         alone = [{c for c, s in zip(clients, servers, strict=True) if s == server} for server in reached]
         assert one_way == all(len(each) == 1 for each in alone)
+
+
+def test_private_addresses_are_those_of_rfc_1918_and_rfc_4193() -> None:
+    private = ["10.0.0.1", "10.255.1.2", "172.16.0.1", "172.31.255.9", "192.168.3.4", "fc00::1", "fdff:1::2"]
+    others = ["9.255.0.1", "11.0.0.1", "172.15.0.1", "172.32.0.1", "192.167.0.1", "fb00::1", "fe80::1", "2001:db8::a"]
+    hosts = [*private, *others]
+    columns: dict[str, np.ndarray] = {
+        "client_address": addresses(["198.51.100.1"] * len(hosts)), "server_address": addresses(hosts),
+        "server_port": np.full(len(hosts), 443, np.uint16),
+    }  # fmt: skip
+    where = places(columns, at_client=True, table=NetworkTable())
+    assert [
+        host for host, own in zip(where.member_address, where.member_private, strict=True) if own
+    ] == [host for host in where.member_address if host in private]  # fmt: skip
+    assert int(where.member_private.sum()) == len(private)
