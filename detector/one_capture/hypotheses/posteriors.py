@@ -13,7 +13,8 @@ A *member* is what has a hidden leg of its own: a server's address at the client
 - busy hosts: most members are late, each in its own way;
 - devices: most members' devices delay all that they say, each in its own way, and their closes as well;
 - slow handshakes: libraries compute keys for as long, and as steadily, as a leg would take;
-- edges: servers beside each other answer TLS handshakes, or what they hold, at once, and fetch the rest from afar;
+- edges: servers beside each other answer TLS handshakes, or what they hold, at once, and fetch the rest from afar, or
+  make it;
 - one front: all servers of one operator stand behind one balancer or front end of the site's;
 - programs: end to end, and machines compute for as long, and as steadily, as a leg would take before all that they
   say, but for what libraries answer;
@@ -62,7 +63,11 @@ HOLDS_ACKS = 0.005
 _SPLITS = ("split", "connects first", "cache", "unsteady", "split and devices")
 
 #: Hypotheses of groups that are late, but for those in which members are late each by itself.
-_LATE = ("busy", "devices", "programs", "slow handshakes", "edges")
+_LATE = ("busy", "devices", "programs", "slow handshakes")
+
+#: Of edges, those that fetch what they do not hold over connections of their own, which crosses a leg inside the site
+#: as behind a front; the others make it. Assumed: no number of answers tells one from the other.
+_EDGES_FETCH = 0.5
 
 #: Hypotheses that say where no server's own leg is: in the network, behind one front, or nowhere known.
 _NOT_EACH_BY_ITSELF = (*_SPLITS, "holding", "handshakes answered", "one front")
@@ -85,9 +90,10 @@ class Posterior(Struct, frozen=True):
 
     `split`, `end`, `late` (end to end, and every member late in all answers, or most of them in their own ways, devices
     and programs among them), `fleet`, `handshakes_answered`, `holding` (a split whose acknowledgements are held back)
-    and `site` (a leg inside the server's own site at every member) sum to one. `leg_nats` is the log posterior of each
-    member's leg over `HIDDEN_S` given that it has one; `member_site` the probability of a leg inside its site given
-    that the group is end to end, and `member_wired_site` that of one behind which answers vary no more than a wire.
+    and `site` (a leg inside the server's own site at every member, as edges that fetch have) sum to one. `leg_nats` is
+    the log posterior of each member's leg over `HIDDEN_S` given that it has one; `member_site` the probability of a leg
+    inside its site given that the group is end to end, and `member_wired_site` that of one behind which answers vary no
+    more than a wire.
     """
 
     split: Floats
@@ -163,8 +169,11 @@ def posterior(
     all_late, all_site = (
         np.exp(by_group(parts[row] + without, groups.group, groups.count) - every_end) for row in (LATE, SITE)
     )
+    fetched = _EDGES_FETCH * share["edges"]
+    late = share["edges"] - fetched + np.sum([share[name] for name in _LATE], axis=0)
     no_front = np.sum([share[name] for name in share if name not in _NOT_EACH_BY_ITSELF], axis=0)
-    one_front = (share["one front"] / np.maximum(share["one front"] + no_front, _NEVER))[groups.group]
+    of_end = np.maximum(share["one front"] + no_front, _NEVER)
+    one_front, fetching = ((each / of_end)[groups.group] for each in (share["one front"], fetched))
     # Programs, libraries and edges take the time themselves.
     by_themselves = share["programs"] + share["slow handshakes"] + share["edges"]
     each_by_itself = (1 - one_front) * (1 - by_themselves / np.maximum(no_front, _NEVER))[groups.group]
@@ -173,16 +182,16 @@ def posterior(
     return Posterior(
         split=np.sum([share[name] for name in _SPLITS], axis=0),
         end=share["each by itself"] * np.maximum(1.0 - all_late - all_site, 0.0) + share["alike"],
-        late=share["each by itself"] * all_late + np.sum([share[name] for name in _LATE], axis=0),
+        late=share["each by itself"] * all_late + late,
         fleet=share["alike, applications late"] + share["fleet"],
         handshakes_answered=share["handshakes answered"],
         holding=share["holding"],
-        site=share["each by itself"] * all_site + share["one front"],
+        site=share["each by itself"] * all_site + share["one front"] + fetched,
         leg_nats=np.logaddexp(
             legs + (of.crossing - of.split)[groups.group, None] - sum_nats(legs)[:, None],
             behind_tls + (of.ends_tls - of.split)[groups.group, None] - sum_nats(behind_tls)[:, None],
         ),
-        member_site=one_front + each_by_itself * np.exp(parts[SITE] + without - member_end),
+        member_site=one_front + fetching + each_by_itself * np.exp(parts[SITE] + without - member_end),
         member_wired_site=one_front + each_by_itself * np.exp(members.fronts.wired + without - member_end),
     )
 

@@ -65,6 +65,16 @@ def test_what_references_cross_as_well_lies_in_the_network_where_tls_ends(count:
     assert (group.verdict, group.where) == (Verdict.SPLIT_TCP, SplitPlace.NETWORK)
 
 
+@pytest.mark.parametrize("count", [2, 3, 6])
+@pytest.mark.parametrize("hello_ms", [0.6, None])
+def test_references_that_end_at_edges_leave_open_whether_these_fetch(count: int, hello_ms: float | None) -> None:
+    """What one server fetches crosses a leg inside its site, and so does what several do."""
+    times = STEADY if hello_ms else (0.02, 1.0, 1.03, 0.01, 1.02, 0.03, 1.01, 0.02)
+    pings = [(host, 5.2) for host in HOSTS[:count]]
+    (group,) = results(talks(count, times, hello_ms=hello_ms), at_client=True, pings=pings)
+    assert group.verdict is Verdict.INCONCLUSIVE
+
+
 @pytest.mark.parametrize("hello_ms", [25.3, None])
 def test_what_takes_as_long_in_handshakes_or_without_them_comes_from_no_edge(hello_ms: float | None) -> None:
     made = [replace(talk, excess_ms=[(kind, 25.0 + 0.5 * place) for place, (kind, _) in enumerate(talk.excess_ms)])
