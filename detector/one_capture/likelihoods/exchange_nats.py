@@ -48,12 +48,12 @@ class ExchangeNats(Struct, frozen=True):
     @property
     def all(self) -> Floats:
         """Of all exchanges; closes are none."""
-        return self.handshake + self.application
+        return _added(self.handshake, self.application)
 
     @property
     def closes(self) -> Floats:
         """Of all closes."""
-        return self.close + self.client_close
+        return _added(self.close, self.client_close)
 
     @property
     def shakes_hands(self) -> npt.NDArray[np.bool_]:
@@ -64,8 +64,7 @@ class ExchangeNats(Struct, frozen=True):
     def and_of(self, other: ExchangeNats) -> ExchangeNats:
         """With those of other exchanges of the same members."""
         pairs = [(getattr(self, name), getattr(other, name)) for name in ExchangeNats.__struct_fields__]
-        # First answers are of one sort or two, and of the others `_no_sums` are large rows of nothing to add.
-        return ExchangeNats(*(own if more.strides[0] == 0 else own + more for own, more in pairs))
+        return ExchangeNats(*(_added(own, more) for own, more in pairs))
 
     def of(self, members: Ints) -> ExchangeNats:
         """The rows of some members."""
@@ -135,6 +134,12 @@ def _no_sums(members: int) -> Floats:
     """Zeros for all members that take the room of one's, and cannot be written."""
     none: Floats = np.broadcast_to(np.zeros(TimingTables.HYPOTHESES), (members, TimingTables.HYPOTHESES))
     return none
+
+
+def _added(own: Floats, more: Floats) -> Floats:
+    """The sum of both; members mostly answer in one way or two, and of the others `_no_sums` are large rows of nothing
+    to add."""
+    return own if more.strides[0] == 0 else own + more
 
 
 def _looked_up(tables: TimingRows, kind: Ints, variation: Ints, bins: Ints) -> Floats:
