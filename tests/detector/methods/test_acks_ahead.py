@@ -20,6 +20,8 @@ from tests.detector.methods.alone import alone
 from tests.detector.rewriting import (
     Change,
     changed,
+    in_sequence,
+    losing,
     modulated_timestamps,
     thinned_acknowledgements,
     without_ip_id,
@@ -74,6 +76,55 @@ def test_without_timestamps_nothing_is_ahead(run: str) -> None:
 def test_a_receivers_own_acknowledgements_are_never_ahead_of_it(run_id: str, change: Change | None) -> None:
     for pair in pairs(run_id):
         assert "acks_ahead" not in found_in(changed(pair, None, change)).numbers
+
+
+def without_ip_ids_and_some_packets(seed: int, change: Change) -> Change:
+    return in_sequence(change, without_ip_id, losing(0.03, seed))
+
+
+def with_a_clock_set_back(packets: PacketColumns) -> PacketColumns:
+    """By a second, in the middle of what each host stamps."""
+    tsval = packets.tsval.astype(np.int64)
+    for way in (0, 1):
+        own = (packets.direction == way) & (tsval > 0)
+        low, high = np.percentile(tsval[own], (1, 99))
+        tsval[own] -= np.where(tsval[own] > (low + high) / 2, 1000, 0)
+    return packets.replaced(tsval=tsval.astype(np.uint32))
+
+
+def with_a_fast_clock(packets: PacketColumns) -> PacketColumns:
+    """Timestamps go round within the connection."""
+    return packets.replaced(tsval=(packets.tsval.astype(np.int64) * 1_000_000).astype(np.uint32))
+
+
+def with_drawn_timestamps(packets: PacketColumns) -> PacketColumns:
+    drawn = packets.tsval.astype(np.int64) * 2_654_435_761 + packets.acknowledgement_offset * 40_503
+    return packets.replaced(tsval=drawn.astype(np.uint32))
+
+
+@pytest.mark.parametrize("clock", [with_a_clock_set_back, with_a_fast_clock, with_drawn_timestamps])
+@pytest.mark.parametrize("run_id", ["reg_dl_cubic_lte", "reg_dl_v6"])
+def test_a_host_whose_clock_contradicts_itself_shows_nothing(run_id: str, clock: Change) -> None:
+    changes = [without_ip_ids_and_some_packets(seed, clock) for seed in (1, 2)]
+    for pair in pairs(run_id):
+        found = found_in(changed(pair, *changes))
+        assert found.numbers["up_acks_segments"] > 0
+        assert "acks_ahead" not in found.numbers
+
+
+def stamped_anew_at_first(packets: PacketColumns) -> PacketColumns:
+    """A firewall shifts what the client stamps by a second, until it forgets the connection."""
+    early, is_up = np.arange(len(packets)) < len(packets) // 10, packets.direction == 0
+    return packets.replaced(
+        tsval=(packets.tsval.astype(np.int64) - np.where(early & is_up, 1000, 0)).astype(np.uint32),
+        tsecr=(packets.tsecr.astype(np.int64) - np.where(early & ~is_up, 1000, 0)).astype(np.uint32),
+    )
+
+
+@pytest.mark.parametrize("run_id", ["reg_dl_cubic_lte", "reg_dl_reno_loss1"])
+def test_what_a_firewall_stamps_for_a_while_is_not_ahead(run_id: str) -> None:
+    for pair in pairs(run_id):
+        assert found_in(changed(pair, None, stamped_anew_at_first)).finding is not IdentityFinding.ACKS_AHEAD
 
 
 def compared(agreeing: float, shift: int = 0) -> ClassComparison:

@@ -3,33 +3,66 @@
 use crate::distinct::distinct;
 use crate::segments::columns::{Flow, Segment};
 
+/// No window is as large (RFC 7323, section 2.3). Where a capture lacks half of all sequence numbers, its offsets from
+/// then on are by multiples of 2^32 too low.
+const TOO_FAR: i64 = 1 << 31;
+
 /// At how many places these pure acknowledgements acknowledge more than their host did with a later timestamp: copies of
 /// one count once.
 ///
 /// A host's TSval never falls, and what it acknowledges never does (RFC 7323, section 5.4; RFC 9293, section 3.10.7.4).
-/// So one that stamped a lower number later did not send them, whatever its capture lacks. `shift` is what the way adds
-/// to the timestamps.
+/// So one that stamped a lower number later did not send them, whatever its capture lacks. Nothing is known of a host
+/// whose own segments contradict that: its clock was set back, is drawn anew for each packet, or went half of its way
+/// round. `shift` is what the way adds to the timestamps.
 pub fn acknowledged_ahead(emitted: &Flow, arrived: &[Segment], shift: i64) -> usize {
-    let Some(first) = emitted.all().find(|segment| segment.has_timestamps) else {
+    let Some(sent) = Sent::of(emitted) else { return 0 };
+    if emitted.all().any(|segment| sent.precedes(segment, 0)) {
         return 0;
-    };
-    // Timestamps count modulo 2^32; later is what less than half of that lies behind.
-    let ticks = |tsval: i64| tsval.wrapping_sub(first.tsval) as u32 as i32;
-    let stamped = emitted.all().filter(|segment| segment.has_timestamps);
-    let mut sent: Vec<(i32, i64)> = stamped.map(|segment| (ticks(segment.tsval), segment.acknowledgement)).collect();
-    sent.sort_unstable();
-    // From each one on the least that was acknowledged.
-    let mut least = i64::MAX;
-    for (_, acknowledged) in sent.iter_mut().rev() {
-        least = least.min(*acknowledged);
-        *acknowledged = least;
     }
-    let is_ahead = |segment: &&Segment| {
-        let stamp = ticks(segment.tsval.wrapping_sub(shift));
-        let later = sent.partition_point(|&(tick, _)| tick <= stamp);
-        segment.has_timestamps && sent.get(later).is_some_and(|&(_, least)| least < segment.acknowledgement)
-    };
-    distinct(arrived.iter().filter(is_ahead).map(|segment| segment.acknowledgement).collect()).len()
+    let ahead = arrived.iter().filter(|segment| sent.precedes(segment, shift));
+    // Those with an IP ID of their host's are the host's own: what agrees but for timestamps had these rewritten.
+    let ids = |segment: &Segment| (segment.acknowledgement, segment.ip_id);
+    let mut own: Vec<(i64, i64)> = emitted.acknowledgements.iter().filter(|one| one.ip_id != 0).map(ids).collect();
+    own.sort_unstable();
+    let others = ahead.filter(|segment| own.binary_search(&ids(segment)).is_err());
+    distinct(others.map(|segment| segment.acknowledgement).collect()).len()
+}
+
+/// What a host acknowledged, by its timestamps.
+struct Sent {
+    first_tsval: i64,
+    /// Ticks from the first segment on, ascending, and the least that was acknowledged from then on.
+    least: Vec<(i32, i64)>,
+}
+
+impl Sent {
+    /// None of a host without timestamps.
+    fn of(emitted: &Flow) -> Option<Self> {
+        let stamped = || emitted.all().filter(|segment| segment.has_timestamps);
+        let first_tsval = stamped().next()?.tsval;
+        let mut sent = Self { first_tsval, least: Vec::new() };
+        sent.least = stamped().map(|segment| (sent.ticks(segment.tsval), segment.acknowledgement)).collect();
+        sent.least.sort_unstable();
+        let mut least = i64::MAX;
+        for (_, acknowledged) in sent.least.iter_mut().rev() {
+            least = least.min(*acknowledged);
+            *acknowledged = least;
+        }
+        Some(sent)
+    }
+
+    /// Timestamps count modulo 2^32; later is what less than half of that lies behind.
+    fn ticks(&self, tsval: i64) -> i32 {
+        tsval.wrapping_sub(self.first_tsval) as u32 as i32
+    }
+
+    /// Whether the host acknowledged less than this segment does, with a later timestamp.
+    fn precedes(&self, segment: &Segment, shift: i64) -> bool {
+        let stamp = self.ticks(segment.tsval.wrapping_sub(shift));
+        let later = self.least.partition_point(|&(tick, _)| tick <= stamp);
+        let excess = |&(_, least): &(i32, i64)| segment.acknowledgement.wrapping_sub(least);
+        segment.has_timestamps && self.least.get(later).map(excess).is_some_and(|bytes| (1..TOO_FAR).contains(&bytes))
+    }
 }
 
 #[cfg(test)]
@@ -73,6 +106,32 @@ mod tests {
         assert_eq!(acknowledged_ahead(&sent, &[acknowledgement(0xffff_fff5, 300)], 0), 1);
         assert_eq!(acknowledged_ahead(&sent, &[acknowledgement(0xffff_fff5 + 7, 300)], 7), 1);
         assert_eq!(acknowledged_ahead(&sent, &[acknowledgement(6, 300)], 0), 0);
+    }
+
+    #[test]
+    fn a_clock_that_contradicts_itself_says_nothing() {
+        let came = [acknowledgement(107, 3112), acknowledgement(108, 3200)];
+        assert_eq!(acknowledged_ahead(&flow(&[(107, 112), (116, 1560), (117, 3008)]), &came, 0), 2);
+        for (tsval, number) in [(90, 4456), (106, 113), (0x9000_0000, 4456)] {
+            let sent = flow(&[(107, 112), (116, 1560), (117, 3008), (tsval, number)]);
+            assert_eq!(acknowledged_ahead(&sent, &came, 0), 0, "{tsval}, {number}");
+        }
+    }
+
+    #[test]
+    fn what_has_an_ip_id_of_its_host_was_stamped_anew() {
+        let numbered = |ip_id, tsval, number| Segment { ip_id, ..acknowledgement(tsval, number) };
+        let acknowledgements = vec![numbered(7, 107, 112), numbered(8, 116, 1560), numbered(9, 117, 3008)];
+        let sent = Flow { acknowledgements, ..Flow::default() };
+        let came = [numbered(8, 16, 1560), numbered(9, 17, 3008), numbered(9, 17, 3009), numbered(0, 16, 1560)];
+        assert_eq!(acknowledged_ahead(&sent, &came, 0), 2);
+    }
+
+    #[test]
+    fn what_no_window_allows_is_a_gap_of_the_capture() {
+        let sent = flow(&[(107, 112), (116, 1560)]);
+        let behind_gap = |number: i64| acknowledgement(108, number.wrapping_add(1 << 32));
+        assert_eq!(acknowledged_ahead(&sent, &[behind_gap(1400), behind_gap(1560), behind_gap(i64::MAX)], 0), 0);
     }
 
     #[test]
