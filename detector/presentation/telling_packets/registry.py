@@ -77,7 +77,7 @@ POINTERS: Mapping[str, Mapping[str, Pointer]] = {
         _Identity.OTHER_PACKETS: segments.other,
         _Identity.TOO_FEW_SEGMENTS: segments.either,
         _Identity.ACKS_NOBODY_SENT: one_by_one(segments.made_acknowledgements),
-        _Identity.ACKS_AHEAD: one_by_one(segments.made_acknowledgements),
+        _Identity.ACKS_AHEAD: one_by_one(segments.acknowledgements_ahead),
         _Identity.OTHER_ACKNOWLEDGEMENTS: one_by_one(segments.made_acknowledgements),
         _Identity.MAKER_CHANGES: one_by_one(segments.around_change),
         **dict.fromkeys(TransportFinding, one_by_one(datagrams.carried_bytes)),

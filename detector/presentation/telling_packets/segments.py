@@ -137,6 +137,52 @@ def _made(sender: Vantage, receiver: Vantage, direction: Direction, shift: int, 
     return made
 
 
+def acknowledgements_ahead(scene: Scene) -> list[Telling]:
+    """Acknowledgements that arrive, each beside one of the receiver's own: of less, with a later TSval."""
+    ahead: list[Telling] = []
+    for direction in DIRECTIONS:
+        sender, receiver = scene.pair.sender(direction), scene.pair.receiver(direction)
+        if sender is not None and receiver is not None and direction in scene.pair.alignment:
+            ahead += _ahead(sender, receiver, direction, scene.pair.receiver_shift(direction), scene.most)
+    return ahead[: 2 * scene.most]
+
+
+def _ahead(sender: Vantage, receiver: Vantage, direction: Direction, shift: int, most: int) -> list[Telling]:
+    came = pure_acknowledgements(sender.packets, direction.reverse)
+    sent = pure_acknowledgements(receiver.packets, direction.reverse)
+    came, sent = (
+        rows[(each.packets.marks[rows] & _HAS_TIMESTAMPS) != 0] for each, rows in ((sender, came), (receiver, sent))
+    )
+    if len(sent) == 0:
+        return []
+    first = receiver.packets.tsval[sent[0]]
+    # Modulo 2^32, later and earlier (RFC 7323, section 5.2).
+    came_at, sent_at = (
+        (each.packets.tsval[rows] - first).astype(np.int32) for each, rows in ((sender, came), (receiver, sent))
+    )
+    order = np.argsort(sent_at, kind="stable")
+    own = receiver.packets.acknowledgement_offset[sent[order]] + shift
+    later = np.searchsorted(sent_at[order], came_at, side="right")
+    least = np.append(np.minimum.accumulate(own[::-1])[::-1], np.iinfo(np.int64).max)
+    values = sender.packets.acknowledgement_offset[came]
+    told = []
+    for place in spread(np.flatnonzero(least[later] < values), most).tolist():
+        begin, row = later[place], int(came[place])
+        own_row = int(sent[order[begin + np.argmin(own[begin:])]])
+        of_own = counted(int(least[begin]), "byte")
+        told += [
+            Telling(sender, row, f"acknowledges {counted(int(values[place]), 'byte')} with {_tsval(sender, row)}"),
+            Telling(
+                receiver, own_row, f"is the receiver's own: it acknowledges {of_own} with {_tsval(receiver, own_row)}"
+            ),
+        ]
+    return told
+
+
+def _tsval(vantage: Vantage, row: int) -> str:
+    return f"TSval {int(vantage.packets.tsval[row])}"
+
+
 def around_change(scene: Scene) -> list[Telling]:
     """Segments before and behind the byte at which they change their maker."""
     direction, byte = scene.direction, scene.evidence.numbers.get("from_byte")

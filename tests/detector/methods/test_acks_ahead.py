@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
+import pepscope
 from detector.method import Observation
 from detector.methods.identity import METHOD, wording
 from detector.methods.identity.acknowledger import FEWEST_AHEAD, acknowledgements_ahead
@@ -149,3 +152,23 @@ def test_the_sentence_says_why_they_are_not_the_receivers() -> None:
         "Acknowledgements arrive at 1,234 places that the receiver cannot have sent: with a later timestamp it "
         "acknowledged less."
     )
+
+
+@pytest.mark.parametrize("run", SPLIT)
+def test_the_packets_show_less_acknowledged_with_a_later_timestamp(run: str) -> None:
+    result = pepscope.detect(*(str(FRESH / f"{run}.{end}.pcap.gz") for end in ("mobile", "server")), packets=3)
+    every = [item for pair in result.pairs for item in pair.evidence if item.finding == IdentityFinding.ACKS_AHEAD]
+    assert len(every) > 0
+    for item in every:
+        came, own = (item.packets or ())[:2]
+        assert came.capture != own.capture
+        (bytes_came, tsval_came), (bytes_own, tsval_own) = (_numbers(each.shows) for each in (came, own))
+        assert bytes_came > bytes_own
+        assert 0 < (tsval_own - tsval_came) % 2**32 < 2**31
+
+
+def _numbers(shows: str) -> tuple[int, int]:
+    """The bytes that a packet acknowledges, and its TSval, as its words say."""
+    found = re.fullmatch(r".*acknowledges ([\d,]+) bytes? with TSval (\d+)", shows)
+    assert found is not None, shows
+    return int(found[1].replace(",", "")), int(found[2])
