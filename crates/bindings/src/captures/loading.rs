@@ -33,8 +33,10 @@ pub(crate) fn load(capture: &Capture, py: Python<'_>, indices: &[usize], least_f
                 fallen.push(every.len());
             }
             every.push(packets);
-            let added =
-                capture.analysed.with_payload(index, |kept, place| [0, 1].map(|way| store.add(kept.of(place, way))));
+            // A partition may be read from its file.
+            let added = py.detach(|| {
+                capture.analysed.with_payload(index, |kept, place| [0, 1].map(|way| store.add(kept.of(place, way))))
+            });
             streams.push(added.map_err(raised)?);
         }
         let store = Arc::new(store);
