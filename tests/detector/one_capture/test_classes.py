@@ -62,8 +62,8 @@ def test_without_an_exchange_nothing_is_decided(shares: list[float]) -> None:
 @pytest.mark.parametrize(
     ("shares", "wanted"),
     [
-        ([0.98, 0.01, 0, 0, 0, 0.01], Explanation.NETWORK),
-        ([0.01, 0.01, 0, 0, 0, 0.98], Explanation.SITE),
+        ([0.985, 0.01, 0, 0, 0, 0.005], Explanation.NETWORK),
+        ([0.005, 0.01, 0, 0, 0, 0.985], Explanation.SITE),
         ([0.5, 0.01, 0, 0, 0, 0.49], Explanation.NETWORK_OR_SITE),
         ([0.01, 0.98, 0, 0, 0.01, 0], Explanation.END_TO_END),
         ([0.01, 0.2, 0, 0, 0.79, 0], Explanation.HANDSHAKES_ANSWERED),
@@ -77,7 +77,7 @@ def test_what_is_most_probable_explains(shares: list[float], wanted: Explanation
 
 @pytest.mark.parametrize(
     ("side", "one_server", "least"),
-    [(GroupSide.SERVER, False, 0.98), (GroupSide.CLIENT, False, 0.975), (GroupSide.CLIENT, True, 0.985)],
+    [(GroupSide.SERVER, False, 0.983), (GroupSide.CLIENT, False, 0.975), (GroupSide.CLIENT, True, 0.985)],
 )
 def test_a_split_needs_more_of_one_server_alone(side: GroupSide, one_server: bool, least: float) -> None:
     above, below = (
