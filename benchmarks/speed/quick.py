@@ -70,8 +70,8 @@ def comparisons(work: Path) -> list[Comparison]:
         Comparison("detect one, 10,000 connections", pepscope("detect", "--json", web[0]), tcptrace(web[0]), 5.0, 1.3),
         Comparison("detect one, 47,000 connections", pepscope("detect", "--json", short), tcptrace(short), 5.0, 2.5),
         Comparison("the same, groups alone", pepscope("detect", short), tcptrace(short), 5.0, 3.5),
-        Comparison("detect a pair, 10,000 connections", pepscope("detect", "--json", *web), tcptrace(*web), 1.0, 0.6),
-        Comparison("the same to Parquet", parquet, tcptrace(*web), 3.0, 0.57),
+        Comparison("detect a pair, 10,000 connections", pepscope("detect", "--json", *web), tcptrace(*web), 1.0, 0.7),
+        Comparison("the same to Parquet", parquet, tcptrace(*web), 3.0, 0.63),
         Comparison(
             "two processes beside one", pepscope("detect", "--json", "--jobs", 2, *web),
             pepscope("detect", "--json", "--jobs", 1, *web), 1.7, 1.1, on_all_cores=True,
