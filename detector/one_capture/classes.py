@@ -44,8 +44,8 @@ _HALF = 0.5
 
 #: Least probability of a split in a verdict; a false alarm is worse than none. The client's was chosen on simulated
 #: seeds 5990, 6010, 6031 to 6033 and kernels 3930: of 3,004 groups of several servers that the network does not split
-#: one has 0.9 to 0.985, of 1,218 that it does 36 have 0.975 to 0.985 (docs/decisions/120). The server's
-#: was chosen on simulated seeds 6045 and 6046: of 6,469 groups that are not split one has more (0.988, a client that
+#: one has 0.9 to 0.985, of 1,218 that it does 36 have 0.975 to 0.985 (docs/decisions/120). The server's was
+#: chosen on simulated seeds 6045 and 6046: of 6,469 groups that are not split one has more (0.988, a client that
 #: thinks), and four have 0.98; it costs two splits in a hundred (docs/decisions/130).
 LEAST_SPLIT = {GroupSide.CLIENT: 0.975, GroupSide.SERVER: 0.983}
 

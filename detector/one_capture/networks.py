@@ -91,7 +91,7 @@ class Places(Struct, frozen=True):
     """Groups and members of the connections of one side.
 
     By connection: `group` and `member`. By member, ascending in `member_group`: its group, the address of the far host,
-    a number for the /24 or /48 that this is in, and whether nobody but one organisation routes it (RFC 1918, RFC 4193).
+    a number for the /24 or /48 that this is in, and whether it is private: one organisation's (RFC 1918, RFC 4193).
     By group: name of the network and port.
     """
 

@@ -66,8 +66,8 @@ class MemberNats(Struct, frozen=True):
     that they say, as steadily as a leg would take, in two rows: those that do so before they close as well, and those
     that close at once; `slow_handshakes` likewise, given libraries that do so before TLS handshake flights alone;
     `answers`: whether a member answered anything, `shakes_hands`, whether in TLS handshakes, and `speaks_web`, whether
-    TLS or HTTP. `habits` are legs by each habit of split points (`crossing_habits.HABIT_NATS`),
-    where these are weighed; `legs` are those of any one.
+    TLS or HTTP. `habits` are legs by each habit of split points (`crossing_habits.HABIT_NATS`), where these tell
+    anything; `legs` are those of any one.
     """
 
     parts: Floats
@@ -232,7 +232,7 @@ def _late(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
     varying = _either(any_delay(nats.all, late_close(nats, paths)), by_delay + late)
     alike = _as_steady(nats, paths)
     as_steady = np.where(shakes, _either(alike, as_leg + late), alike)
-    otherwise = _otherwise(shakes)
+    otherwise = _not_in_handshakes_alone(shakes)
     return np.stack([
         otherwise + log(1 - steady) + varying,
         otherwise + log(steady) + as_steady,
@@ -240,7 +240,7 @@ def _late(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
     ])  # fmt: skip
 
 
-def _otherwise(shakes: npt.NDArray[np.bool_]) -> Floats:
+def _not_in_handshakes_alone(shakes: npt.NDArray[np.bool_]) -> Floats:
     """How probable it is that hosts which are late are so not in TLS handshakes alone (nats)."""
     return np.where(shakes, log(1 - _IN_HANDSHAKES_ALONE), 0.0)
 
@@ -263,7 +263,7 @@ def _given_late(parts: Floats, late: Floats, shakes: npt.NDArray[np.bool_], prio
     handshakes alone, which no leg makes so."""
     if not priors.unsteady:
         return np.full(parts.shape[1], -np.inf)
-    in_all = np.logaddexp(late[0], late[1]) - log(priors.late) - _otherwise(shakes)
+    in_all = np.logaddexp(late[0], late[1]) - log(priors.late) - _not_in_handshakes_alone(shakes)
     found: Floats = np.logaddexp(parts[LATE_APPLICATION] - log(priors.late_application), in_all) - np.log(2.0)
     return found
 
@@ -319,12 +319,12 @@ class _Said(Struct, frozen=True):
         """Of what stands behind a leg."""
         closes = close_behind(nats.close, _CLOSES_ITSELF, paths)
         closes += close_behind(nats.client_close, _CLOSES_UNREAD, paths)
-        steady, by_delay = priors.steady_application, None
+        by_delay = None
         if priors.closes:
             by_delay = _late_by_more_closing(nats.application, nats.closes, closes)
-            behind = late_behind(nats, closes, by_delay, paths, steady)
+            behind = late_behind(nats, closes, by_delay)
         else:
-            behind = late_application(nats, paths, steady)[:, None, None]
+            behind = late_application(nats, paths, priors.steady_application)[:, None, None]
         late = log(priors.late_application) + behind
         at_once = log(1.0 - priors.late_application) + by_nature(nats.application) + closes
         return cls(closes, by_delay, np.logaddexp(at_once, late))

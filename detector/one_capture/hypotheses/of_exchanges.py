@@ -84,19 +84,19 @@ def _elsewhere_nats(groups: Groups, ports: PortReferences) -> Floats:
     """Log-likelihoods by group of what reference ports show where no box leaves them alone, against ports that lead
     nowhere else: one cause may lead all elsewhere, each by a detour of its own or all by one, as long as legs are."""
     share = _ALL_ELSEWHERE * groups.priors.elsewhere
-    nats: Floats = np.logaddexp(log(1 - share), log(share) + _by_own(ports.nats, groups))
+    nats: Floats = np.logaddexp(log(1 - share), log(share) + _by_own_times_or_one(ports.nats, groups))
     return nats
 
 
-def _by_own(beyond: Floats, groups: Groups) -> Floats:
+def _by_own_times_or_one(beyond: Floats, groups: Groups) -> Floats:
     """Log-likelihoods by group of members that are farther, each by a time of its own or all by one, as long as legs
     are; `beyond` are those by member and time, against none."""
     own = by_group(any_leg(beyond + LEG_NATS), groups.group, groups.count)
-    either: Floats = np.logaddexp(own, _by_one(beyond, groups)) - np.log(2.0)
+    either: Floats = np.logaddexp(own, _by_one_time(beyond, groups)) - np.log(2.0)
     return either
 
 
-def _by_one(beyond: Floats, groups: Groups) -> Floats:
+def _by_one_time(beyond: Floats, groups: Groups) -> Floats:
     """The same of members that are all farther by one time."""
     return any_leg(legs_by_group(beyond, groups.group, groups.count) + LEG_NATS)
 
@@ -105,7 +105,7 @@ def _first_packets_held(groups: Groups, waiting: WaitingNats) -> Floats:
     """Log-likelihoods by group of handshakes that wait for no leg, against those of `WaitingNats`, where each is held
     up by itself: one cause may hold up all, by one time."""
     share = groups.priors.first_packets_held
-    held = _by_one(np.where(waiting.known[:, None], waiting.legs, 0.0), groups)
+    held = _by_one_time(np.where(waiting.known[:, None], waiting.legs, 0.0), groups)
     nats: Floats = np.logaddexp(log(1 - share), log(share) + held)
     return nats
 

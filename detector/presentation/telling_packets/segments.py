@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -109,14 +109,21 @@ def _fields(packet: Packet) -> str:
     return f"{ip_id}{stamps}window {packet.window_bytes}"
 
 
-def made_acknowledgements(scene: Scene) -> list[Telling]:
-    """Acknowledgements that arrive at a place in the stream at which the receiver never sent one."""
-    made: list[Telling] = []
+def _in_aligned_directions(
+    scene: Scene, told: Callable[[Vantage, Vantage, Direction, int, int], list[Telling]]
+) -> list[Telling]:
+    """What is told of the sender and the receiver of each direction whose offsets are related at both."""
+    found: list[Telling] = []
     for direction in DIRECTIONS:
         sender, receiver = scene.pair.sender(direction), scene.pair.receiver(direction)
         if sender is not None and receiver is not None and direction in scene.pair.alignment:
-            made += _made(sender, receiver, direction, scene.pair.receiver_shift(direction), scene.most)
-    return made[: 2 * scene.most]
+            found += told(sender, receiver, direction, scene.pair.receiver_shift(direction), scene.most)
+    return found[: 2 * scene.most]
+
+
+def made_acknowledgements(scene: Scene) -> list[Telling]:
+    """Acknowledgements that arrive at a place in the stream at which the receiver never sent one."""
+    return _in_aligned_directions(scene, _made)
 
 
 def _made(sender: Vantage, receiver: Vantage, direction: Direction, shift: int, most: int) -> list[Telling]:
@@ -139,12 +146,7 @@ def _made(sender: Vantage, receiver: Vantage, direction: Direction, shift: int, 
 
 def acknowledgements_ahead(scene: Scene) -> list[Telling]:
     """Acknowledgements that arrive, each beside one of the receiver's own: of less, with a later TSval."""
-    ahead: list[Telling] = []
-    for direction in DIRECTIONS:
-        sender, receiver = scene.pair.sender(direction), scene.pair.receiver(direction)
-        if sender is not None and receiver is not None and direction in scene.pair.alignment:
-            ahead += _ahead(sender, receiver, direction, scene.pair.receiver_shift(direction), scene.most)
-    return ahead[: 2 * scene.most]
+    return _in_aligned_directions(scene, _ahead)
 
 
 def _ahead(sender: Vantage, receiver: Vantage, direction: Direction, shift: int, most: int) -> list[Telling]:

@@ -38,12 +38,9 @@ def late_or_irregular(nats: ExchangeNats) -> Floats:
     return either
 
 
-def late_behind(nats: ExchangeNats, close: Floats, by_delay: Floats, paths: Paths, steady: float) -> Floats:
+def late_behind(nats: ExchangeNats, close: Floats, by_delay: Floats) -> Floats:
     """Log-likelihoods by member, leg and nature of answers and closes of applications that are late behind it: by any
     one delay (`by_delay`), or irregularly, where closes take as long as the leg (`close`)."""
-    if steady:
-        as_leg = any_leg(sum_nats(by_nature(nats.application) + paths.natures[:, None]))
-        by_delay = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg[:, None, None] + close)
     irregular = any_irregular_behind(nats.application)[:, :, None] + close
     either: Floats = np.logaddexp(log(1 - _IRREGULAR) + by_delay, log(_IRREGULAR) + irregular)
     return either
