@@ -203,6 +203,31 @@ fn records_are_found_again_behind_what_was_cut_off() {
 }
 
 #[test]
+fn a_finished_of_tls_1_2_is_told_by_its_answer_where_it_was_cut_off() {
+    let flight = [server_hello(0xc0), record(22, &message(11, &[5; 700])), record(22, &message(14, &[]))].concat();
+    let last = [record(20, &[1]), record(22, &[0xaa; 40])].concat();
+    let talk_of = |behind: &[u8]| {
+        let mut talk = Conversation::opened();
+        talk.kept_bytes = 30;
+        talk.say(CLIENT, 10, &client_hello(32, &[b"h2"])).say(SERVER, 20, &flight);
+        talk.say(CLIENT, 30, &[&record(22, &message(16, &[6; 33]))[..], &last, behind].concat());
+        talk.say(SERVER, 40, &last).say(CLIENT, 50, &data(240)).say(SERVER, 60, &data(900));
+        kinds(&talk.exchanges().exchanges)
+    };
+    let wanted = |strict| {
+        [
+            (0, Kind::TlsHello, true),
+            (1, Kind::TlsFinished, true),
+            (0, Kind::TlsFinished, strict),
+            (1, Kind::TlsSecondFinished, false),
+            (0, Kind::TlsData, false),
+        ]
+    };
+    assert_eq!(talk_of(&[]), wanted(true));
+    assert_eq!(talk_of(&data(90)), wanted(false));
+}
+
+#[test]
 fn connections_that_were_met_late_are_told_by_their_records() {
     let mut talk = Conversation::met_late();
     talk.say(CLIENT, 10, &data(100)).say(SERVER, 20, &data(700)).say(CLIENT, 30, &data(100));

@@ -14,6 +14,10 @@ const FLIGHT_SPAN_NS: i64 = 3_000_000;
 /// RFC 7905).
 const ADDED_BYTES_1_3: &[i64] = &[17];
 const ADDED_BYTES_1_2: &[i64] = &[24, 16];
+/// Most that the client's ChangeCipherSpec and Finished of TLS 1.2 take before what comes behind its key exchange holds
+/// a request as well: those of the shortest ciphers (ChaCha20-Poly1305, RFC 7905: 6 and 37 bytes) and a record of the
+/// shortest request line ("GET / HTTP/1.1" and two line ends).
+const CHANGE_AND_FINISHED_BYTES: i64 = 6 + 37 + (5 + 16 + 18) - 1;
 /// A close_notify or another alert in TLS 1.3.
 const ALERT_BYTES: i64 = 2;
 
@@ -104,7 +108,9 @@ impl Encrypted {
             let answers = answer.is_none_or(|record| record.message == message::SERVER_HELLO);
             return Some((Kind::TlsHello, whole && answers));
         }
-        let finished_end = self.finished_end?;
+        let Some(finished_end) = self.finished_end else {
+            return self.finished_that_was_cut_off(turn, question, answer);
+        };
         if turn.question_offset >= finished_end || turn.question_end < finished_end {
             return None;
         }
@@ -120,6 +126,21 @@ impl Encrypted {
         Some((Kind::TlsFinished, answers && turn.question_end == finished_end))
     }
 
+    /// The client's second flight of TLS 1.2 where the capture holds its key exchange alone: what answers it in the clear
+    /// is the server's Finished.
+    fn finished_that_was_cut_off(
+        &self,
+        turn: &Turn,
+        question: &[Record],
+        answer: Option<&Record>,
+    ) -> Option<(Kind, bool)> {
+        let key_exchange = question.first()?;
+        let is_flight = self.is_tls_1_3 == Some(false) && self.hello_end == Some(turn.question_offset);
+        let behind_bytes = turn.question_end.saturating_sub(key_exchange.end);
+        let is_whole = (1..=CHANGE_AND_FINISHED_BYTES).contains(&behind_bytes);
+        (is_flight && answer.is_some_and(is_opening)).then_some((Kind::TlsFinished, is_whole))
+    }
+
     fn asked_by_server(&self, turn: &Turn, question: &[Record], answer: Option<&Record>) -> Option<(Kind, bool)> {
         let behind_change = |record: &Record| match record.content {
             content::CHANGE_CIPHER_SPEC => self.records[0].at(record.end).copied().unwrap_or(*record),
@@ -132,7 +153,10 @@ impl Encrypted {
             let continues = answer.is_none_or(|record| record.content != content::ALERT);
             return Some((Kind::TlsFinished, continues && turn.question_span_ns <= FLIGHT_SPAN_NS));
         }
-        let finished_end = self.finished_end?;
+        let Some(finished_end) = self.finished_end else {
+            let finished = self.is_tls_1_3 == Some(false) && question.first().is_some_and(is_opening);
+            return finished.then_some((Kind::TlsSecondFinished, false));
+        };
         if turn.answer_offset != finished_end {
             return None;
         }
