@@ -1,4 +1,4 @@
-"""Learn the shares of `detector/one_capture/likelihoods/near_links.json` from networks whose truth is known.
+"""Learn the shares of `detector/one_capture/likelihoods/near/near_links.json` from networks whose truth is known.
 
     python -m benchmarks.one_ended_learning.links DIRECTORY... [--output FILE]
 
@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.one_ended_score.truths import GroupTruth, read_truths
 from detector.one_capture.columns import VantageColumns, vantage_columns
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exchange_timing
-from detector.one_capture.likelihoods.near_links import BYTES_EDGES, SPREAD_EDGES_S, link_class, spreads_s
+from detector.one_capture.likelihoods.near.near_links import BYTES_EDGES, SPREAD_EDGES_S, link_class, spreads_s
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.networks import NetworkTable, Places, places
 from pepscope.captures.capture import Capture, open_capture
@@ -101,7 +101,7 @@ def main() -> None:
     """Learn and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directories", nargs="+", type=Path)
-    parser.add_argument("--output", type=Path, default=Path("detector/one_capture/likelihoods/near_links.json"))
+    parser.add_argument("--output", type=Path, default=Path("detector/one_capture/likelihoods/near/near_links.json"))
     arguments = parser.parse_args()
     every = [counts(directory) for directory in arguments.directories]
     content = {name: shares(np.sum([each[name] for each in every], axis=0)).round(5).tolist() for name in every[0]}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from benchmarks.one_ended_learning.links import shares
-from detector.one_capture.likelihoods.near_links import BYTES_EDGES, SPREAD_EDGES_S
+from detector.one_capture.likelihoods.near.near_links import BYTES_EDGES, SPREAD_EDGES_S
 
 SHAPE = (2, len(BYTES_EDGES) + 1, len(SPREAD_EDGES_S) + 1)
 

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from detector.one_capture.columns import VantageColumns
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
-from detector.one_capture.likelihoods.near_ends import near_nats
-from detector.one_capture.likelihoods.near_links import group_link_nats
+from detector.one_capture.likelihoods.near.near_ends import near_nats
+from detector.one_capture.likelihoods.near.near_links import group_link_nats
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
 from detector.one_capture.members import Ints

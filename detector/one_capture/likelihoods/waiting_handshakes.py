@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from detector.one_capture.likelihoods.near_ends import UNKNOWN_VARIATION_S
+from detector.one_capture.likelihoods.near.near_ends import UNKNOWN_VARIATION_S
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats, variation_class
 from detector.one_capture.members import Ints
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
-from detector.one_capture.likelihoods.near_ends import all_slow_share
+from detector.one_capture.likelihoods.near.near_ends import all_slow_share
 from detector.one_capture.likelihoods.priors import PRIORS
 from detector.one_capture.likelihoods.references.reference_nats import beyond_nats, member_variation_s
 from detector.one_capture.likelihoods.timing_tables import CLASSES, HIDDEN_S, OPENING, Floats

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
-from detector.one_capture.likelihoods.near_ends import UNKNOWN_VARIATION_S, all_slow_share
+from detector.one_capture.likelihoods.near.near_ends import UNKNOWN_VARIATION_S, all_slow_share
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats
 from detector.one_capture.members import Ints, quantiles
 from detector.one_capture.networks import Places

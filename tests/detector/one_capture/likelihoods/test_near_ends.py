@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detector.one_capture.likelihoods.near_ends import near_nats
+from detector.one_capture.likelihoods.near.near_ends import near_nats
 from pepscope.captures.exchanges import ExchangeKind
 from tests.detector.one_capture.made_vantages import Talk, judged
 

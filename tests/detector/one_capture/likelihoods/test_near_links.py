@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from detector.one_capture.likelihoods.near_links import link_nats, spreads_s
+from detector.one_capture.likelihoods.near.near_links import link_nats, spreads_s
 from detector.one_capture.networks import NetworkTable
 from detector.one_capture.side_posteriors import SidePosteriors, weigh_side
 from pepscope.captures.exchanges import ExchangeKind

@@ -1,0 +1,1 @@
+"""Where the transport ends that a capture times, and what its slowest link is."""
