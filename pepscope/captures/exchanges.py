@@ -41,6 +41,7 @@ class ExchangeKind(IntEnum):
     GREETING = 8  # the server speaks first
     COMMAND = 9  # a later turn of a line protocol (SMTP, FTP, POP3, IMAP), either way
     HTTP2_CONTROL = 10  # not causal: control frames of HTTP/2 in clear
+    UNREAD = 11  # anything of which too little was captured to tell TLS from plain text
 
     @property
     def label(self) -> str:

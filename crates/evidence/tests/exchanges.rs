@@ -228,6 +228,23 @@ fn a_finished_of_tls_1_2_is_told_by_its_answer_where_it_was_cut_off() {
 }
 
 #[test]
+fn words_that_were_cut_off_are_unread() {
+    let kinds_of = |kept_bytes: usize, question: &[u8], answer: &[u8]| {
+        let mut talk = Conversation::opened();
+        talk.kept_bytes = kept_bytes;
+        talk.say(CLIENT, 10, question).say(SERVER, 20, answer);
+        kinds(&talk.exchanges().exchanges)
+    };
+    let hello = [client_hello(32, &[b"h2"]), [server_hello(0x13), data(900)].concat()];
+    assert_eq!(kinds_of(6, &hello[0], &hello[1]), [(0, Kind::TlsHello, true)]);
+    assert_eq!(kinds_of(4, &hello[0], &hello[1]), [(0, Kind::Unread, false)]);
+    assert_eq!(kinds_of(0, b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n"), [(0, Kind::Unread, false)]);
+    // Whole words of a byte, as of terminals, were read.
+    assert_eq!(kinds_of(4, b"a", b"a"), [(0, Kind::Turn, false)]);
+    assert_eq!(kinds_of(4, b"a", &[b'x'; 40]), [(0, Kind::Turn, false)]);
+}
+
+#[test]
 fn connections_that_were_met_late_are_told_by_their_records() {
     let mut talk = Conversation::met_late();
     talk.say(CLIENT, 10, &data(100)).say(SERVER, 20, &data(700)).say(CLIENT, 30, &data(100));

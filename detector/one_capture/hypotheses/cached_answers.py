@@ -92,9 +92,9 @@ def cache_nats(
 
 def answer_at_once_and_late(timing: ExchangeTiming, unit: Ints, varies_s: Floats) -> npt.NDArray[np.bool_]:
     """The units of which some HTTP answers are late and others not, by more than `varies_s`, what the round trips of
-    each vary, and that have no other exchanges."""
+    each vary, and that have no other exchanges; what cannot be read may be HTTP."""
     units = len(varies_s)
-    of_http = timing.kind % OPENING == _HTTP
+    of_http = (timing.kind % OPENING == _HTTP) | (timing.unread > 0)
     http_s = np.where(of_http, timing.excess_s, np.nan)
     least_s, most_s = (quantiles(http_s, unit, units, share) for share in (0.0, 1.0))
     are_apart = most_s > _LATE_S + _TIMES * least_s + _VARIATIONS * np.nan_to_num(varies_s)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.beside_exchanges import Beside
 from detector.one_capture.hypotheses.cached_answers import CacheNats, cache_nats
-from detector.one_capture.hypotheses.member_nats import MemberNats, joined_members, member_nats
+from detector.one_capture.hypotheses.member_nats import MemberNats, any_reading, joined_members, member_nats
 from detector.one_capture.hypotheses.moments import AnswerPairs, MomentNats, moment_nats
 from detector.one_capture.hypotheses.natures import Paths
 from detector.one_capture.hypotheses.posteriors import Posterior, Seen, joined, posterior
@@ -21,12 +21,13 @@ from detector.one_capture.hypotheses.sums import by_common_habit, by_group
 from detector.one_capture.likelihoods.answered_handshakes import HandshakeNats
 from detector.one_capture.likelihoods.closes import Closes, no_closes
 from detector.one_capture.likelihoods.equal_members import equal_members
-from detector.one_capture.likelihoods.exchange_nats import ExchangeNats, Measured
+from detector.one_capture.likelihoods.exchange_nats import Measured
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
 from detector.one_capture.likelihoods.priors import Priors
 from detector.one_capture.likelihoods.references.port_references import PortReferences
 from detector.one_capture.likelihoods.references.reference_nats import ReferenceNats, no_references
 from detector.one_capture.likelihoods.timing_tables import Floats, TimingTables, excess_bin
+from detector.one_capture.likelihoods.unread_words import MOST_HANDSHAKES, reading
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
 from detector.one_capture.members import Ints, codes, numbered
 
@@ -236,7 +237,8 @@ class SideEvidence(Struct, frozen=True):
         weight = np.concatenate([timing.weight[exchanges], closes.weight])
         bins = np.concatenate([timing.bins[exchanges], excess_bin(closes.excess_s)])
         at_once = np.concatenate([timing.at_once[exchanges], np.zeros(len(closes.kind), np.bool_)]) & habits
-        equal = equal_members(unit, codes([kind, bins, weight, at_once]), variation)
+        unread = np.concatenate([timing.unread[exchanges], np.zeros(len(closes.kind), np.int64)])
+        equal = equal_members(unit, codes([kind, bins, weight, at_once, unread]), variation)
         is_first = np.zeros(len(variation), np.bool_)
         is_first[equal.first] = True
         order = np.flatnonzero(is_first[unit])
@@ -249,13 +251,22 @@ class SideEvidence(Struct, frozen=True):
             rows, classes = order[inside], variation[equal.first[start:stop]]
             of_unit = of_kind[inside] - start
             measured = Measured(of_unit, kind[rows], classes[of_unit], bins[rows], weight[rows], stop - start)
-            nats, by_habit = measured.of(~at_once[rows]).once().nats(tables), list[ExchangeNats]()
-            if habits:
-                opening = measured.of(at_once[rows]).once()
-                by_habit = [nats.and_of(opening.nats(each)) for each in tables.by_habit]
-                nats = by_habit[0]
-            found.append(member_nats(nats, measured.speaks_web, self.priors, _paths(tables, classes), by_habit))
+            readings = [
+                replace(measured, kind=reading(measured.kind, unread[rows], handshakes))
+                for handshakes in range(1 + (MOST_HANDSHAKES if unread[rows].any() else 0))
+            ]
+            paths, opening = _paths(tables, classes), at_once[rows] if habits else None
+            found.append(any_reading([self._member_nats(each, paths, opening) for each in readings]))
         return Units(joined_members(found), equal.kind)
+
+    def _member_nats(self, measured: Measured, paths: Paths, opening: npt.NDArray[np.bool_] | None) -> MemberNats:
+        """What exchanges and closes of units say by themselves; by habits of split points, too, where it is known which
+        exchanges are asked as their connections are `opening`."""
+        if opening is None:
+            return member_nats(measured.once().nats(self.tables), measured.speaks_web, self.priors, paths)
+        nats, first = measured.of(~opening).once().nats(self.tables), measured.of(opening).once()
+        by_habit = [nats.and_of(first.nats(each)) for each in self.tables.by_habit]
+        return member_nats(by_habit[0], measured.speaks_web, self.priors, paths, by_habit)
 
     def _seen(self, member: Ints, group: Ints, groups: int, beside: Beside) -> Seen:
         """What is seen of groups beside their exchanges: `beside`, and what their members' handshakes say."""

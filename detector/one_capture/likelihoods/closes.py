@@ -78,10 +78,11 @@ def last_round_trips_s(columns: Mapping[str, npt.NDArray[Any]]) -> Floats:
 
 
 def _is_unread(timing: ExchangeTiming, connections: int) -> npt.NDArray[np.bool_]:
-    """By connection, whether it holds exchanges, and none that a box on the way can read."""
+    """By connection, whether it holds exchanges, and none that a box on the way can read, as far as the capture shows
+    it."""
     is_unread = np.zeros(connections, np.bool_)
     is_unread[timing.connection] = True
-    is_unread[timing.connection[np.isin(timing.kind % OPENING, _READABLE)]] = False
+    is_unread[timing.connection[np.isin(timing.kind % OPENING, _READABLE) | (timing.unread > 0)]] = False
     return is_unread
 
 

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from detector.one_capture.likelihoods.exchange_nats import connection_weights
 from detector.one_capture.likelihoods.timing_tables import CLASSES, OPENING, Floats, excess_bin
+from detector.one_capture.likelihoods.unread_words import unread_numbers
 from detector.one_capture.likelihoods.waiting_handshakes import waits
 from detector.one_capture.members import Ints, pooled_quantiles, quantiles
 from detector.one_capture.networks import Places
@@ -56,6 +57,7 @@ _CLASS_OF = {
     ExchangeKind.HTTP_NEXT_REQUEST: "http",
     ExchangeKind.TLS_DATA: "encrypted",
     ExchangeKind.TURN: "turn",
+    ExchangeKind.UNREAD: "turn",
 }
 _NOT_CAUSAL = -1
 _CLASS_CODES = np.asarray(
@@ -68,14 +70,15 @@ class ExchangeTiming(Struct, frozen=True, dict=True):
     """The exchanges that far hosts answered, in the order of their members, and what the members' paths are like.
 
     One element an exchange: `row` in the capture's exchanges, `connection`, `member`, `kind` (a class of
-    `TimingTables`), `excess_s` beyond the connection's least round trip, `weight`, and whether it is asked `at_once` as
-    its connection opens. One element a member, NaN where nothing was measured: `near_s`, its least round trip, of what
-    kind ever; `data_s`, the least of data, whatever acknowledges them; `plain_s`, the least of data that packets
-    without payload acknowledge; `prompt_s`, the least low quantile of those that no timer delays; `handshake_s`, its
-    least handshake; `variation_s`, how far its middling round trips lie above its low ones, and
-    `handshake_variation_s`, the same of handshakes alone; `round_trips`, how many show the first, and how many
-    `handshakes`, `acknowledgements` without payload and `timed_connections`, by either of these, there are (0 where
-    none is). One element a connection, NaN where nothing tells it: `base_s`, the round trip that the excess is beyond.
+    `TimingTables`), `excess_s` beyond the connection's least round trip, `weight`, whether it is asked `at_once` as its
+    connection opens, and its number where it is `unread` (`unread_words`). One element a member, NaN where nothing was
+    measured: `near_s`, its least round trip, of what kind ever; `data_s`, the least of data, whatever acknowledges
+    them; `plain_s`, the least of data that packets without payload acknowledge; `prompt_s`, the least low quantile of
+    those that no timer delays; `handshake_s`, its least handshake; `variation_s`, how far its middling round trips lie
+    above its low ones, and `handshake_variation_s`, the same of handshakes alone; `round_trips`, how many show the
+    first, and how many `handshakes`, `acknowledgements` without payload and `timed_connections`, by either of these,
+    there are (0 where none is). One element a connection, NaN where nothing tells it: `base_s`, the round trip that the
+    excess is beyond.
     """
 
     row: Ints
@@ -85,6 +88,7 @@ class ExchangeTiming(Struct, frozen=True, dict=True):
     excess_s: Floats
     weight: Floats
     at_once: npt.NDArray[np.bool_]
+    unread: Ints
     near_s: Floats
     data_s: Floats
     plain_s: Floats
@@ -132,6 +136,7 @@ def exchange_timing(
         excess_s=np.maximum(took_s - base_s[connection], 0.0),
         weight=connection_weights(connection),
         at_once=opening & _are_at_once(exchanges, rows, opened_ns),
+        unread=unread_numbers(exchanges, asked, rows),
         near_s=quantiles(least_s, member, members, 0.0),
         data_s=quantiles(measured.data_s, member, members, 0.0),
         plain_s=quantiles(measured.plain_s, member, members, 0.0),

@@ -11,6 +11,9 @@ use crate::packets::{flag, Packets};
 /// The SYN is looked for in so many first packets.
 const OPENING_PACKETS: usize = 64;
 
+/// Shorter beginnings show no protocol: the header of a TLS record, and the shortest word of a protocol of text.
+const TELLING_BYTES: i64 = 5;
+
 /// Kind of each of a connection's turns, and whether it is strict: its answer cannot wait for a person and needs the
 /// question's end.
 pub(super) fn classify<'a>(
@@ -70,5 +73,12 @@ fn plain_kind(turn: &Turn, streams: &[Stream<'_>; 2], opened: bool, has_banner: 
     }
     let replies = turn.asked == 0 && !opened && text::is_reply(answer);
     let lines = (has_banner || replies) && text::is_text(question) && text::is_text(answer);
-    (if lines { Kind::Command } else { Kind::Turn }, false)
+    let unread = is_unread(question, turn.question_bytes) && is_unread(answer, turn.answer_bytes);
+    let other = if unread { Kind::Unread } else { Kind::Turn };
+    (if lines { Kind::Command } else { other }, false)
+}
+
+/// Whether too little was captured of what one side said, `said_bytes` long.
+fn is_unread(captured: &[u8], said_bytes: i64) -> bool {
+    (captured.len() as i64) < said_bytes.min(TELLING_BYTES)
 }

@@ -47,4 +47,6 @@ kinds! {
     Command "command",
     /// Not causal: control frames of HTTP/2 in clear (RFC 9113, section 6), asked or answered.
     Http2Control "http2-control",
+    /// Anything of which the capture holds too little to tell TLS from plain text, on either side.
+    Unread "unread",
 }

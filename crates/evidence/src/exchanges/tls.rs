@@ -134,7 +134,10 @@ fn first_message(stream: &Stream<'_>, record: &Record, left: i64, protected: boo
     let mut at = body.saturating_add(left);
     let mut first = 0;
     while at < record.end {
-        let Some([kind, high, middle, low]) = stream.read(at) else { return (first, 0) };
+        let Some([kind, high, middle, low]) = stream.read(at) else {
+            let cut_off = stream.bytes_at(at).first().filter(|_| first == 0 && !protected);
+            return (cut_off.copied().unwrap_or(first), 0);
+        };
         let length = i64::from(u32::from_be_bytes([0, high, middle, low])).saturating_add(MESSAGE_HEADER_BYTES);
         let is_hello = matches!(kind, message::CLIENT_HELLO | message::SERVER_HELLO);
         if protected && !(is_hello && at.saturating_add(length) == record.end) {
