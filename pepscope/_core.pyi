@@ -965,7 +965,9 @@ def frames_at(
     """The frame of the first packet of each connection in this direction, at this time, and with payload where it is to
     carry some; -1 where there is none."""
 
-def connection_exchanges(packets: PacketColumns, up: PayloadSample, down: PayloadSample) -> _ExchangeTables:
+def connection_exchanges(
+    packets: PacketColumns, up: PayloadSample, down: PayloadSample, server_port: int | None = None
+) -> _ExchangeTables:
     """Columns of `pepscope.captures.exchanges.Exchanges` and `RoundTripColumns` of one connection, by name."""
 
 def answer_times(asked: int, packets: PacketColumns) -> AnswerTimes:

@@ -42,6 +42,12 @@ class ExchangeKind(IntEnum):
     COMMAND = 9  # a later turn of a line protocol (SMTP, FTP, POP3, IMAP), either way
     HTTP2_CONTROL = 10  # not causal: control frames of HTTP/2 in clear
     UNREAD = 11  # anything of which too little was captured to tell TLS from plain text
+    PROXY_CONNECT = 12  # CONNECT, and the proxy opens a tunnel
+    PROXY_REQUEST = 13  # absolute-form for another port than the request is sent to, answered with success
+    ABSOLUTE_REQUEST = 14  # any other request in absolute-form
+    SOCKS_GREETING = 15  # not causal: what a SOCKS proxy answers itself
+    SOCKS_REQUEST = 16  # a SOCKS request that the proxy grants
+    PROXY_HEADER = 17  # the client begins with a header of the PROXY protocol
 
     @property
     def label(self) -> str:
@@ -127,9 +133,13 @@ class Exchanges(Struct, frozen=True):
         return gap
 
 
-def exchanges_of(packets: PacketColumns, payload: Mapping[Direction, PayloadSample]) -> Exchanges:
-    """The exchanges of one connection, which has number 0, from its packets and the payload kept of it."""
-    return exchange_tables(*_core.connection_exchanges(packets, payload[Direction.UP], payload[Direction.DOWN]))
+def exchanges_of(
+    packets: PacketColumns, payload: Mapping[Direction, PayloadSample], server_port: int | None = None
+) -> Exchanges:
+    """The exchanges of one connection, which has number 0, from its packets and the payload kept of it. Without the
+    server's port no request in absolute-form is one of a proxy."""
+    samples = payload[Direction.UP], payload[Direction.DOWN]
+    return exchange_tables(*_core.connection_exchanges(packets, *samples, server_port))
 
 
 def exchange_tables(

@@ -73,7 +73,8 @@ def test_handshake_times_are_those_of_the_summaries(read: Read) -> None:
 def test_one_connection_gives_the_same_as_all(read: Read) -> None:
     whole = read.capture.exchanges()
     for connection in read.capture.connections:
-        alone = exchanges_of(read.capture.packets(connection.id), read.capture.payload(connection.id))
+        of_connection = read.capture.packets(connection.id), read.capture.payload(connection.id)
+        alone = exchanges_of(*of_connection, connection.server_port)
         of_it = whole.connection == connection.id
         for name in ("asked", "kind", "strict", "answered_ns", "answer_bytes", "round_trip_ns"):
             assert np.array_equal(getattr(alone, name), getattr(whole, name)[of_it]), name

@@ -11,8 +11,10 @@ mod asked_payload;
 mod first_flight;
 mod http2;
 mod kind;
+mod proxy_requests;
 mod round_trips;
 mod sent;
+mod socks;
 mod stream;
 mod text;
 mod tls;
@@ -151,17 +153,18 @@ pub struct ExchangeReader {
 }
 
 impl ExchangeReader {
-    /// Adds the connection with this number: its packets, and stream offset and bytes of the pieces that are kept of both
-    /// directions' payload.
+    /// Adds the connection with this number: its packets, stream offset and bytes of the pieces that are kept of both
+    /// directions' payload, and which port the server has, which few connections are asked for.
     pub fn add<'a>(
         &mut self,
         connection: u32,
         packets: &Packets<'_>,
         payload: [impl Iterator<Item = (i64, &'a [u8])>; 2],
+        server_port: impl Fn() -> Option<u16>,
     ) {
         self.turns.clear();
         find_turns(packets, &mut self.turns);
-        let kinds = application::classify(packets, payload, &self.turns);
+        let kinds = application::classify(packets, payload, &self.turns, server_port);
         let base = self.exchanges.connection.len();
         for (turn, kind) in self.turns.iter().zip(kinds) {
             self.exchanges.push(connection, turn, kind);

@@ -125,7 +125,7 @@ impl Talk {
         };
         let [up, down] = [sample(&self.streams[0]), sample(&self.streams[1])];
         let mut reader = ExchangeReader::default();
-        reader.add(0, &packets, [up.pieces(), down.pieces()]);
+        reader.add(0, &packets, [up.pieces(), down.pieces()], || Some(3128));
         reader
     }
 }
@@ -146,7 +146,9 @@ fn saying() -> impl Strategy<Value = Vec<u8>> {
         record(22, &[&[kind][..], &length[1..], &body].concat())
     });
     let texts = [&b"GET / HTTP/1.1\r\n\r\n"[..], b"HTTP/1.1 200 OK\r\n", b"220 ready\r\n", b"EHLO me\r\n"];
-    let text = prop::sample::select(texts.to_vec()).prop_map(<[u8]>::to_vec);
+    let of_proxies = [&b"CONNECT a:1 HTTP/1.1\r\n"[..], b"GET http://a/ HTTP/1.1\r\n", b"\x05\x01\0", b"\x05\0"];
+    let requests = [&b"\x05\x01\0\x01\0\0\0\0\0\x50"[..], b"\x04\x01\0\x50\0\0\0\x01a\0", b"\0\x5a\0\0\0\0\0\0"];
+    let text = prop::sample::select([&texts[..], &of_proxies, &requests].concat()).prop_map(<[u8]>::to_vec);
     prop_oneof![4 => whole, 2 => hello, 2 => text, 1 => some(300)]
 }
 

@@ -308,14 +308,3 @@ fn control_frames_of_http_2_in_clear_ask_nothing() {
         ]
     );
 }
-
-#[test]
-fn a_tunnel_through_a_proxy_is_not_answered_by_the_proxy_alone() {
-    let mut talk = Conversation::opened();
-    talk.say(CLIENT, 10, b"CONNECT example:443 HTTP/1.1\r\n\r\n").say(SERVER, 20, b"HTTP/1.1 200 Established\r\n\r\n");
-    talk.say(CLIENT, 30, &client_hello(0, &[])).say(SERVER, 40, &server_hello(0x13));
-    assert_eq!(
-        kinds(&talk.exchanges().exchanges),
-        [(0, Kind::HttpRequest, false), (1, Kind::Turn, false), (0, Kind::TlsHello, true)]
-    );
-}

@@ -28,7 +28,10 @@ fn hostile_bytes() -> impl Strategy<Value = Vec<u8>> {
         record(22, &[&[kind, 0, high, low][..], &body].concat())
     });
     let texts = [&b"GET / HTTP/1.1\r\n"[..], b"HTTP/1.1 200 OK\r\n", b"220 ready\r\n", b"EHLO me\r\n", b""];
-    prop_oneof![some(40), cut_record, hello, prop::sample::select(texts.to_vec()).prop_map(<[u8]>::to_vec)]
+    let of_proxies = [&b"CONNECT a:1 HTTP/1.1\r\n"[..], b"GET http://a/ HTTP/1.1\r\n", b"\x05\x01\0", b"\x05\0"];
+    let requests = [&b"\x05\x01\0\x01\0\0\0\0\0\x50"[..], b"\x04\x01\0\x50\0\0\0\x01a\0b\0", b"\0\x5a\0\0\0\0\0\0"];
+    let known = [&texts[..], &of_proxies, &requests].concat();
+    prop_oneof![some(40), cut_record, hello, prop::sample::select(known).prop_map(<[u8]>::to_vec)]
 }
 
 fn pieces() -> impl Strategy<Value = Vec<(i64, Vec<u8>)>> {
@@ -56,7 +59,7 @@ fn read(rows: &[Row], payload: [&PayloadSample; 2]) -> ExchangeReader {
         ..Packets::default()
     };
     let mut reader = ExchangeReader::default();
-    reader.add(0, &packets, payload.map(PayloadSample::pieces));
+    reader.add(0, &packets, payload.map(PayloadSample::pieces), || Some(3128));
     reader
 }
 

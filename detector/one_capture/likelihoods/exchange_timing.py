@@ -55,9 +55,14 @@ _CLASS_OF = {
     ExchangeKind.COMMAND: "line",
     ExchangeKind.HTTP_REQUEST: "http",
     ExchangeKind.HTTP_NEXT_REQUEST: "http",
+    ExchangeKind.PROXY_CONNECT: "http",
+    ExchangeKind.PROXY_REQUEST: "http",
+    ExchangeKind.ABSOLUTE_REQUEST: "http",
     ExchangeKind.TLS_DATA: "encrypted",
     ExchangeKind.TURN: "turn",
     ExchangeKind.UNREAD: "turn",
+    ExchangeKind.SOCKS_REQUEST: "turn",
+    ExchangeKind.PROXY_HEADER: "turn",
 }
 _NOT_CAUSAL = -1
 _CLASS_CODES = np.asarray(

@@ -1,7 +1,7 @@
 //! Exchanges of connections for Python.
 
 use numpy::IntoPyArray;
-use pepscope_connections::{AnalysedCapture, LookupError};
+use pepscope_connections::{AnalysedCapture, ConnectionSummary, LookupError};
 use pepscope_evidence::exchanges::{ExchangeReader, Kind};
 use pepscope_evidence::{for_each_exchange_column, for_each_round_trip_column};
 use pyo3::prelude::*;
@@ -17,12 +17,15 @@ pub(crate) type Tables<'py> = (Bound<'py, PyDict>, Bound<'py, PyDict>);
 /// The exchanges of all connections, by connection.
 pub(crate) fn of_capture(analysed: &AnalysedCapture) -> Result<ExchangeReader, LookupError> {
     let mut reader = ExchangeReader::default();
-    visit(analysed, |shown| add(&mut reader, shown))?;
+    visit(analysed, |shown| add(&mut reader, analysed, shown))?;
     Ok(ordered(reader))
 }
 
-pub(crate) fn add(reader: &mut ExchangeReader, shown: &Shown<'_>) {
-    reader.add(shown.number, &shown.packets, [0, 1].map(|direction| shown.payload.of(shown.place, direction)));
+pub(crate) fn add(reader: &mut ExchangeReader, analysed: &AnalysedCapture, shown: &Shown<'_>) {
+    let port_of = |summaries: &[ConnectionSummary<'_>]| summaries.first().map(|summary| summary.server_port);
+    let server_port = || analysed.with_summaries(std::iter::once(shown.number as usize), port_of).ok().flatten();
+    let payload = [0, 1].map(|direction| shown.payload.of(shown.place, direction));
+    reader.add(shown.number, &shown.packets, payload, server_port);
 }
 
 /// What was found, by connection.
@@ -52,16 +55,18 @@ pub(crate) fn tables(py: Python<'_>, found: ExchangeReader) -> PyResult<Tables<'
 
 /// Exchanges and round trips of one connection, which has number 0.
 #[pyfunction]
+#[pyo3(signature = (packets, up, down, server_port=None))]
 pub(crate) fn connection_exchanges<'py>(
     py: Python<'py>,
     packets: PacketArrays<'_>,
     up: &PayloadSample,
     down: &PayloadSample,
+    server_port: Option<u16>,
 ) -> PyResult<Tables<'py>> {
     let columns = packets.columns()?;
     let found = py.detach(|| {
         let mut reader = ExchangeReader::default();
-        reader.add(0, &columns, [up.sample.pieces(), down.sample.pieces()]);
+        reader.add(0, &columns, [up.sample.pieces(), down.sample.pieces()], || server_port);
         reader
     });
     tables(py, found)

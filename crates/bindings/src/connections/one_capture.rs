@@ -33,7 +33,7 @@ pub(crate) fn exchanges_and_senders<'py>(
         reader.round_trips.reserve(2 * connections);
         found.reserve(2 * connections);
         visit(analysed, |shown| {
-            exchanges::add(&mut reader, shown);
+            exchanges::add(&mut reader, analysed, shown);
             found.add(shown);
         })?;
         Ok((exchanges::ordered(reader), found.finish(analysed)?))

@@ -2,6 +2,8 @@
 
 use super::http2;
 use super::kind::Kind;
+use super::proxy_requests;
+use super::socks;
 use super::stream::Stream;
 use super::text;
 use super::tls_turns::Encrypted;
@@ -20,6 +22,7 @@ pub(super) fn classify<'a>(
     packets: &Packets<'_>,
     payload: [impl Iterator<Item = (i64, &'a [u8])>; 2],
     turns: &[Turn],
+    server_port: impl Fn() -> Option<u16>,
 ) -> Vec<(Kind, bool)> {
     if turns.is_empty() {
         return Vec::new();
@@ -29,15 +32,22 @@ pub(super) fn classify<'a>(
     let opened = packets.flags.iter().take(OPENING_PACKETS).any(|&flags| flags & flag::SYN != 0);
     let has_banner = text::is_banner(streams[1].bytes_at(0));
     let preface = http2::preface_offset(&streams[0], turns);
+    let socks = socks::kinds(&streams, turns);
     let of = |turn: &Turn| {
         let (kind, strict) = match &encrypted {
             Some(encrypted) if encrypted.has(turn) => encrypted.kind(turn),
             _ if preface.is_some_and(|offset| is_http2_control(turn, &streams, offset)) => (Kind::Http2Control, false),
-            _ => plain_kind(turn, &streams, opened, has_banner),
+            _ => plain_kind(turn, &streams, opened, has_banner, &server_port),
         };
         (kind, strict && !turn.crossed)
     };
-    turns.iter().map(of).collect()
+    let mut kinds: Vec<_> = turns.iter().map(of).collect();
+    for (place, kind) in socks {
+        if let Some(cell) = kinds.get_mut(place) {
+            *cell = (kind, false);
+        }
+    }
+    kinds
 }
 
 /// Whether a question or its answer is control frames alone. The preface itself answers an upgrade, and is causal.
@@ -56,12 +66,21 @@ fn spoken<'a>(turn: &Turn, streams: &[Stream<'a>; 2]) -> [&'a [u8]; 2] {
 }
 
 /// Kind of an exchange that is not encrypted.
-fn plain_kind(turn: &Turn, streams: &[Stream<'_>; 2], opened: bool, has_banner: bool) -> (Kind, bool) {
+fn plain_kind(
+    turn: &Turn,
+    streams: &[Stream<'_>; 2],
+    opened: bool,
+    has_banner: bool,
+    server_port: impl Fn() -> Option<u16>,
+) -> (Kind, bool) {
     let [question, answer] = spoken(turn, streams);
     if turn.asked == 0 {
         let answers = answer.is_empty() || text::is_http_response(answer);
         if text::is_http_request(question) && answers {
-            return (Kind::HttpRequest, !text::is_connect(question));
+            return proxy_requests::kind(question, answer, server_port);
+        }
+        if turn.question_offset == 0 && proxy_requests::is_proxy_header(question) {
+            return (Kind::ProxyHeader, false);
         }
     } else {
         if text::is_http_request(answer) && !has_banner && (turn.question_offset > 0 || turn.answer_offset > 0) {

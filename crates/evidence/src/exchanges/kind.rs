@@ -49,4 +49,18 @@ kinds! {
     Http2Control "http2-control",
     /// Anything of which the capture holds too little to tell TLS from plain text, on either side.
     Unread "unread",
+    /// A client asks a proxy for a tunnel (RFC 9110, section 9.3.6), and the proxy opens one: it has reached the server.
+    ProxyConnect "proxy-connect",
+    /// A request in absolute-form (RFC 9112, section 3.2.2) for another port than the one it is sent to, as only proxies
+    /// get it, answered with success.
+    ProxyRequest "proxy-request",
+    /// Another request in absolute-form, which servers have to accept, too.
+    AbsoluteRequest "absolute-request",
+    /// Not causal: what a SOCKS proxy answers itself, which is a greeting, authentication (RFC 1928, section 3; RFC 1929)
+    /// and a request that it refuses.
+    SocksGreeting "socks-greeting",
+    /// A SOCKS request (RFC 1928, section 4, or version 4), which the proxy grants: it has reached the server.
+    SocksRequest "socks-request",
+    /// A client begins with a header of the PROXY protocol: it is a proxy itself, and names the client that it serves.
+    ProxyHeader "proxy-header",
 }

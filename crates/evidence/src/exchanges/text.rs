@@ -17,11 +17,6 @@ pub(super) fn is_http_request(bytes: &[u8]) -> bool {
     METHODS.iter().any(|method| bytes.starts_with(method))
 }
 
-/// Whether bytes ask a proxy for a tunnel (RFC 9110, section 9.3.6), so that another host has to be reached first.
-pub(super) fn is_connect(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"CONNECT ")
-}
-
 /// Whether bytes begin with an HTTP/1 response.
 pub(super) fn is_http_response(bytes: &[u8]) -> bool {
     bytes.starts_with(b"HTTP/1.")

@@ -146,7 +146,7 @@ impl Conversation {
         };
         let mut reader = ExchangeReader::default();
         let [up, down] = [sample(0), sample(1)];
-        reader.add(0, &packets, [up.pieces(), down.pieces()]);
+        reader.add(0, &packets, [up.pieces(), down.pieces()], || Some(3128));
         reader
     }
 }

@@ -117,7 +117,7 @@ def _spread(low: Sequence[float | None], middle: Sequence[float | None], counts:
 
 
 def _counts(each: Asked, way: Direction) -> bool:
-    is_control = each.kind in (ExchangeKind.TLS_CONTROL, ExchangeKind.HTTP2_CONTROL)
+    is_control = each.kind in (ExchangeKind.TLS_CONTROL, ExchangeKind.HTTP2_CONTROL, ExchangeKind.SOCKS_GREETING)
     causal = each.strict if each.kind is ExchangeKind.GREETING else not is_control
     return each.asked is way and causal and not each.repeated and not each.crossed
 
