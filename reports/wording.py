@@ -131,7 +131,11 @@ GROUP_SENTENCES = {
     Verdict.INCONCLUSIVE: "The captures do not show one verdict for these connections.",
 }
 
-_PLACES = {SplitPlace.NETWORK: "in the network", SplitPlace.SERVER: "with the server"}
+_PLACES = {
+    SplitPlace.NETWORK: "in the network",
+    SplitPlace.SERVER: "with the server",
+    SplitPlace.PROXY: "at a proxy that the client asks for",
+}
 
 #: Splits of one vantage point, by where they stand: one end does not show how they work.
 _ONE_ENDED = {
@@ -139,6 +143,8 @@ _ONE_ENDED = {
     "other end over connections of its own.",
     SplitPlace.SERVER: "Connections end at the server's own site, at a load balancer or web front end that talks to "
     "the server behind it over connections of its own. The network does not split them.",
+    SplitPlace.PROXY: "Connections end at a proxy that the client itself asks for, which talks to the servers over "
+    "connections of its own. The network does not split them.",
     None: "Connections are split: a middlebox in the network or at the server's own site terminates them and talks to "
     "the other end over connections of its own.",
 }

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from detector.one_capture.hypotheses.posteriors import Posterior
 from detector.one_capture.likelihoods.timing_tables import Floats
+from detector.one_capture.senders.declared_proxies import are_granted
 from pepscope.results.verdicts import GroupSide
 
 
@@ -23,10 +24,15 @@ class Explanation(IntEnum):
     NETWORK_OR_SITE = 4  # a split, in either place
     HANDSHAKES_ANSWERED = 5  # end to end, but something answers handshakes
     LATE_OR_SPLIT = 6  # undecided between a split and hosts that are always late
+    DECLARED = 7  # a proxy that the client asks for
+    ASKED_AS_PROXY = 8  # undecided: asked as a proxy is, but as fast as a server that accepts that
 
+
+#: Those of no split.
+WHOLE = (Explanation.END_TO_END, Explanation.HANDSHAKES_ANSWERED)
 
 #: Those that carry the verdict of a split.
-SPLITS = (Explanation.NETWORK, Explanation.SITE, Explanation.NETWORK_OR_SITE)
+SPLITS = (Explanation.NETWORK, Explanation.SITE, Explanation.NETWORK_OR_SITE, Explanation.DECLARED)
 
 
 class Classes(Struct, frozen=True):
@@ -71,6 +77,10 @@ _MOST_HOLDING = 0.02
 
 #: No probability is surer than this: the tables hold some ten thousand exchanges.
 SUREST = 0.999
+
+#: How many times likelier a proxy is than before where requests in absolute-form are granted so often, for another port
+#: than theirs: assumed, one in three hundred such servers being none, as scanners find them.
+_ODDS_OF_REQUESTS = 299.0
 
 #: A split point nearer to the server than this (s) stands inside its site: 100 km of fibre and back.
 OWN_SITE_S = 0.001
@@ -132,3 +142,29 @@ def classes(
     explanation[is_split & (posterior.site >= least_split)] = Explanation.SITE
     explanation[~answered] = Explanation.UNDECIDED
     return Classes(split, least_split, explanation)
+
+
+def with_declared(found: Classes, form: npt.NDArray[np.int64]) -> Classes:
+    """The same, but for groups whose clients ask for a proxy (`ProxyForm`, 0 for none).
+
+    What only proxies grant decides, whatever the timing. Requests in absolute-form are weighed with it.
+    """
+    asks, granted = form > 0, are_granted(form)
+    odds = found.split / (1 - found.split) * _ODDS_OF_REQUESTS
+    split = np.where(granted, SUREST, np.minimum(odds / (1 + odds), SUREST))
+    explanation = np.where(split >= found.least_split, Explanation.DECLARED, Explanation.ASKED_AS_PROXY)
+    return Classes(
+        np.where(asks, split, found.split), found.least_split, np.where(asks, explanation, found.explanation)
+    )
+
+
+def as_groups_declare(
+    found: Classes, form: npt.NDArray[np.int64], groups: Classes, group: npt.NDArray[np.int64]
+) -> Classes:
+    """The same of connections, each of a `group`: those that ask for a proxy are what their group is."""
+    asks = form > 0
+    return Classes(
+        np.where(asks, groups.split[group], found.split),
+        found.least_split,
+        np.where(asks, groups.explanation[group], found.explanation),
+    )

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from detector.clocks.untimed_exchanges import timed
 from detector.one_capture.networks import distinct_addresses
+from detector.one_capture.senders.declared_proxies import Declared, declared_proxies
 from pepscope.captures.capture import Capture
 from pepscope.captures.exchanges import Exchanges, RoundTripColumns
 from pepscope.captures.references import References
@@ -46,6 +47,11 @@ class VantageColumns(Struct, frozen=True, dict=True):
     exchanges: Exchanges
     references: References
     senders: Senders
+
+    @cached_property
+    def declared(self) -> Declared:
+        """What the connections declare of proxies."""
+        return declared_proxies(self.exchanges, self.columns)
 
     @cached_property
     def clients(self) -> Sequence[str]:

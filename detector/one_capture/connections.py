@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from detector.one_capture.classes import Explanation
 from detector.one_capture.columns import VantageColumns
-from detector.one_capture.judging import JudgedPools, JudgedSide, probability_columns, verdict_of
+from detector.one_capture.judging import JudgedPools, JudgedSide, mechanism_of, probability_columns, verdict_of
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.members import Ints
 from detector.one_capture.reasons.evidence import exchange_evidence_columns
@@ -32,7 +32,10 @@ _TOGETHER = 1024
 _ADDED_TOGETHER = 8 * _TOGETHER
 
 _VERDICTS = tuple(Verdict)
-_MECHANISMS = tuple(Mechanism.UNDECIDED if verdict.is_split else None for verdict in _VERDICTS)
+
+#: What a connection may be, by its place: a verdict with a mechanism. The last is relayed by a proxy that it asks for.
+_KINDS = (*_VERDICTS, Verdict.SPLIT_TCP)
+_MECHANISMS = (*(mechanism_of(verdict, relays=False) for verdict in _VERDICTS), Mechanism.RELAY)
 _REGULAR, _INCONCLUSIVE, _SPLIT = (
     _VERDICTS.index(each) for each in (Verdict.REGULAR, Verdict.INCONCLUSIVE, Verdict.SPLIT_TCP)
 )
@@ -68,8 +71,8 @@ def pair_table(
         table.append_blocks(
             PairRows(
                 (seen, VantageRows.nowhere(count)),
-                _VERDICTS,
-                part.verdict,
+                _KINDS,
+                np.where((part.verdict == _SPLIT) & part.relays, len(_VERDICTS), part.verdict),
                 _MECHANISMS,
                 part.probability,
                 item,
@@ -109,11 +112,12 @@ def _parts(rows: slice, together: int) -> Iterator[slice]:
 class _Judged(Struct, frozen=True):
     """Connections as both stretches show them: where both are judged the worse one decides.
 
-    `verdict` are places in `_VERDICTS`; `reasons` those that are not what the evidence of the first side says; `told`
-    the connections whose reason names their group.
+    `verdict` are places in `_VERDICTS`; `relays` says which a proxy relays that their client asks for; `reasons` those
+    that are not what the evidence of the first side says; `told` the connections whose reason names their group.
     """
 
     verdict: Ints
+    relays: npt.NDArray[np.bool_]
     probability: tuple[Floats, ...]
     reasons: dict[int, str]
     told: set[int]
@@ -122,7 +126,13 @@ class _Judged(Struct, frozen=True):
         """Some of them, counted from the first."""
         inside = filter(self.reasons.__contains__, range(rows.start, rows.stop)) if self.reasons else ()
         reasons = {row - rows.start: self.reasons[row] for row in inside}
-        return _Judged(self.verdict[rows], tuple(shares[rows] for shares in self.probability), reasons, self.told)
+        return _Judged(
+            self.verdict[rows],
+            self.relays[rows],
+            tuple(shares[rows] for shares in self.probability),
+            reasons,
+            self.told,
+        )
 
     def weighed(
         self, evidence: list[EvidenceColumns], further: FurtherEvidence, first: int, least_probability: float
@@ -152,12 +162,12 @@ def _judged(sides: Sequence[JudgedSide], count: int) -> _Judged:
     if not sides:
         undecided = np.full(count, _INCONCLUSIVE)
         nothing = probability_columns(np.full(count, _UNKNOWN), np.zeros(count, np.bool_))
-        return _Judged(undecided, nothing, dict.fromkeys(range(count), NO_PATH), set())
+        return _Judged(undecided, np.zeros(count, np.bool_), nothing, dict.fromkeys(range(count), NO_PATH), set())
     found = [_on_side(side) for side in sides]
     worst = np.max([_BADNESS[each.verdict] for each in found], axis=0)
     shown = np.argmax([_BADNESS[each.verdict] == worst for each in found], axis=0)
     split = 1.0 - np.prod([1.0 - side.connections.classes.split for side in sides], axis=0)
-    dialogues = np.choose(shown, [side.connections.pools.dialogues > 0 for side in sides])
+    dialogues = np.choose(shown, [side.connections.dialogues for side in sides])
     verdict = np.choose(shown, [each.verdict for each in found])
     reasons, told = dict[int, str](), set[int]()
     for number, each in enumerate(found):
@@ -169,7 +179,8 @@ def _judged(sides: Sequence[JudgedSide], count: int) -> _Judged:
             why = each.reason(row)
             side = sides[number].side.value
             reasons[row] = f"Between this capture and the {side}s: {why}" if is_placed[row] else why
-    return _Judged(verdict, probability_columns(split, dialogues), reasons, told)
+    relays = np.choose(shown, [side.connections.relays for side in sides])
+    return _Judged(verdict, relays, probability_columns(split, dialogues), reasons, told)
 
 
 #: How bad a verdict is, by its place.

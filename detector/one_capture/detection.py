@@ -80,18 +80,14 @@ def _judged_sides(
     table = NetworkTable() if networks is None else networks
     return [
         _judged(weigh_side(vantage, side, table), least_probability)
-        for side in judged_sides(vantage.columns, taken_at)
+        for side in judged_sides(vantage.columns, taken_at, asks_proxy=bool(vantage.declared.asks.any()))
     ]  # fmt: skip
 
 
 def _judged(posteriors: SidePosteriors, least_probability: float) -> JudgedSide:
     members = pools.of_members(posteriors)
-    return JudgedSide(
-        posteriors,
-        members,
-        judged_groups(posteriors, members, least_probability),
-        *judged_connections(posteriors, members, least_probability),
-    )
+    groups = judged_groups(posteriors, members, least_probability)
+    return JudgedSide(posteriors, members, groups, *judged_connections(posteriors, members, least_probability, groups))
 
 
 def _group_results(side: JudgedSide) -> list[GroupResult]:

@@ -13,7 +13,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture import pools
-from detector.one_capture.classes import DECISIVE, OWN_SITE_S, SPLITS, Classes, Explanation, classes, of_network
+from detector.one_capture.classes import (
+    DECISIVE,
+    OWN_SITE_S,
+    SPLITS,
+    WHOLE,
+    Classes,
+    Explanation,
+    as_groups_declare,
+    classes,
+    of_network,
+    with_declared,
+)
 from detector.one_capture.hypotheses.other_connections import with_other_connections
 from detector.one_capture.hypotheses.posteriors import BY_MEMBER, Posterior
 from detector.one_capture.likelihoods.exchange_nats import speaks_web
@@ -23,6 +34,7 @@ from detector.one_capture.members import Ints
 from detector.one_capture.pools import Pools
 from detector.one_capture.reasons.evidence import OWN_ENDS_NATS, group_evidence
 from detector.one_capture.reasons.sentences import PoolFigures, reason
+from detector.one_capture.senders.declared_proxies import are_relays
 from detector.one_capture.side_posteriors import SidePosteriors
 from pepscope.results.hypotheses import PRIOR, Hypothesis
 from pepscope.results.pairs.columns import JUDGED
@@ -36,8 +48,11 @@ _STORED_DIALOGUES = 0.02
 #: Answers come at the transport's speed that come within this (s), or within twice what the path varies: hosts compute.
 IN_TIME_S = 0.02
 
-_WHOLE = (Explanation.END_TO_END, Explanation.HANDSHAKES_ANSWERED)
-_PLACES = {Explanation.NETWORK: SplitPlace.NETWORK, Explanation.SITE: SplitPlace.SERVER}
+_PLACES = {
+    Explanation.NETWORK: SplitPlace.NETWORK,
+    Explanation.SITE: SplitPlace.SERVER,
+    Explanation.DECLARED: SplitPlace.PROXY,
+}
 
 
 class JudgedPools(Struct, frozen=True, dict=True):
@@ -45,11 +60,29 @@ class JudgedPools(Struct, frozen=True, dict=True):
 
     side: GroupSide
     pools: Pools
-    classes: Classes
+    classes: Classes  # with what is declared
+    by_timing: Classes  # without
     late: Floats  # how probable it is that a pool is late end to end
     comes_one_way: npt.NDArray[np.bool_]  # see `networks.come_one_way`
     others: Ints | None = None  # of connections: how many others of its group one needs for what explains it
     own_ends: npt.NDArray[np.bool_] | None = None  # of groups: near ends show that no leg is hidden, and no answers do
+    form: Ints | None = None  # in which `ProxyForm` clients ask for a proxy; None where none does
+    beside: Ints | None = None  # how many connections to the port of those that do ask for none
+
+    @cached_property
+    def relays(self) -> npt.NDArray[np.bool_]:
+        """Which are relayed by a proxy that clients ask for: tunnels are relayed as they come."""
+        return np.zeros(len(self.late), np.bool_) if self.form is None else are_relays(self.form)
+
+    @cached_property
+    def dialogues(self) -> npt.NDArray[np.bool_]:
+        """Which are seen, or known, not to be stored and forwarded."""
+        return np.asarray((self.pools.dialogues > 0) | self.relays)
+
+    @cached_property
+    def shows_leg(self) -> npt.NDArray[np.bool_]:
+        """Of which timing shows a leg, whatever is declared."""
+        return np.isin(self.by_timing.explanation, SPLITS)
 
     @cached_property
     def explanations(self) -> Ints:
@@ -91,6 +124,8 @@ class JudgedPools(Struct, frozen=True, dict=True):
             "others": np.zeros(len(late), np.int64) if self.others is None else self.others[rows],
             "needed": self.classes.least_split[rows],
             "own_ends": np.zeros(len(late), np.bool_) if self.own_ends is None else self.own_ends[rows],
+            "form": np.zeros(len(late), np.int64) if self.form is None else self.form[rows],
+            "beside": np.zeros(len(late), np.int64) if self.beside is None else self.beside[rows],
         }
 
 
@@ -120,16 +155,40 @@ def judged_groups(posteriors: SidePosteriors, members: Pools, least_probability:
         posteriors.groups, found.exchanges, side=posteriors.side, least_probability=least_probability, in_time=in_time,
         handshakes_timed=timed, one_server=_are_of_one_server(posteriors),
     )  # fmt: skip
-    own_ends = in_time & ~answered_in_time
+    form = _group_forms(posteriors)
     return JudgedPools(
-        posteriors.side, found, split, _late(posteriors.groups), posteriors.comes_one_way, own_ends=own_ends
+        posteriors.side, found, with_declared(split, form), split, _late(posteriors.groups), posteriors.comes_one_way,
+        own_ends=in_time & ~answered_in_time, form=form, beside=_beside(posteriors),
     )  # fmt: skip
 
 
+def _group_forms(posteriors: SidePosteriors) -> Ints:
+    """In which forms the clients of each group ask for a proxy."""
+    where = posteriors.places
+    form = np.zeros(len(where.network), np.int64)
+    np.bitwise_or.at(form, where.member_group[where.member], posteriors.form)
+    return form
+
+
+def _beside(posteriors: SidePosteriors) -> Ints:
+    """How many connections to its port ask for none, of each group whose clients ask for a proxy."""
+    where = posteriors.places
+    number = {
+        key: group
+        for group, key in enumerate(zip(where.network, where.port.tolist(), where.asks_proxy.tolist(), strict=True))
+    }
+    size = np.bincount(where.member_group[where.member], minlength=len(where.network))
+    found = np.zeros(len(size), np.int64)
+    for (network, port, asks_proxy), group in number.items():
+        if asks_proxy and (other := number.get((network, port, False))) is not None:
+            found[group] = size[other]
+    return found
+
+
 def judged_connections(
-    posteriors: SidePosteriors, members: Pools, least_probability: float
+    posteriors: SidePosteriors, members: Pools, least_probability: float, groups: JudgedPools
 ) -> tuple[JudgedPools, JudgedPools]:
-    """The connections of a side with what explains each: given the others of their groups, and each by itself."""
+    """The connections of a side with what explains each: given the others of their `groups`, and each by itself."""
     found, group = pools.of_connections(posteriors, members), posteriors.places.member_group[posteriors.places.member]
     in_time, one_way = _in_time(found.fast_excess_s, posteriors.variation_s[group]), posteriors.comes_one_way[group]
     one_server = _are_of_one_server(posteriors)[group]
@@ -139,7 +198,10 @@ def judged_connections(
             posterior, found.exchanges, side=posteriors.side, least_probability=least_probability, in_time=in_time,
             handshakes_timed=~np.isnan(found.handshake_s), one_host=True, one_server=one_server,
         )  # fmt: skip
-        return JudgedPools(posteriors.side, found, split, _late(posterior), one_way, others)
+        declared = as_groups_declare(split, posteriors.form, groups.classes, group)
+        return JudgedPools(
+            posteriors.side, found, declared, split, _late(posterior), one_way, others, form=posteriors.form
+        )
 
     others = _other_connections(found.exchanges, group)
     alone = explained(_by_connection(posteriors.alone, posteriors))
@@ -217,6 +279,7 @@ def _group_result(
     explanation = groups.explanation(number)
     figures = groups.figures(number, len(hosts))
     verdict = verdict_of(explanation)
+    has_leg = verdict.is_split and bool(groups.shows_leg[number])
     interval = (figures.leg_low_s, figures.leg_high_s)
     names = posteriors.places.member_address
     return GroupResult(
@@ -227,12 +290,12 @@ def _group_result(
         pairs=tuple(pairs),
         exchanges=figures.exchanges,
         verdict=verdict,
-        probability=probability_of(figures.split, dialogues=figures.dialogues > 0),
-        mechanism=Mechanism.UNDECIDED if verdict.is_split else None,
+        probability=probability_of(figures.split, dialogues=bool(groups.dialogues[number])),
+        mechanism=mechanism_of(verdict, relays=bool(groups.relays[number])),
         where=_PLACES.get(explanation),
         near_round_trip_s=_known(figures.near_s),
-        hidden_round_trip_s=figures.leg_s if verdict.is_split else None,
-        hidden_round_trip_interval_s=interval if verdict.is_split else None,
+        hidden_round_trip_s=figures.leg_s if has_leg else None,
+        hidden_round_trip_interval_s=interval if has_leg else None,
         reason=reason(figures, explanation),
         evidence=group_evidence(posteriors, number, figures, explanation),
         by_host=tuple(
@@ -264,17 +327,21 @@ def host_result(
     if of_group is Explanation.END_TO_END and site > 1 - DECISIVE:
         explanation = Explanation.SITE if shows >= DECISIVE else Explanation.UNDECIDED
     verdict = verdict_of(explanation)
+    is_declared = explanation is Explanation.DECLARED
+    has_leg = verdict.is_split and (not is_declared or bool(groups.shows_leg[group]))
+    likely = float(groups.classes.split[group]) if is_declared else network + site
+    relays = is_declared and bool(groups.relays[group])
     return HostResult(
         host=address,
         connections=int(members.connections[host]),
         exchanges=exchanges,
         verdict=verdict,
-        probability=probability_of(network + site, dialogues=bool(members.dialogues[host])),
+        probability=probability_of(likely, dialogues=bool(members.dialogues[host]) or relays),
         where=_PLACES.get(explanation),
         near_round_trip_s=_known(float(members.near_s[host])),
-        hidden_round_trip_s=leg if verdict.is_split else None,
+        hidden_round_trip_s=leg if has_leg else None,
         hidden_round_trip_interval_s=(
-            (float(members.leg_low_s[host]), float(members.leg_high_s[host])) if verdict.is_split else None
+            (float(members.leg_low_s[host]), float(members.leg_high_s[host])) if has_leg else None
         ),
         reference_round_trip_s=_known(float(members.reference_s[host])),
     )
@@ -284,7 +351,14 @@ def verdict_of(explanation: Explanation) -> Verdict:
     """The verdict that an explanation carries."""
     if explanation in SPLITS:
         return Verdict.SPLIT_TCP
-    return Verdict.REGULAR if explanation in _WHOLE else Verdict.INCONCLUSIVE
+    return Verdict.REGULAR if explanation in WHOLE else Verdict.INCONCLUSIVE
+
+
+def mechanism_of(verdict: Verdict, *, relays: bool) -> Mechanism | None:
+    """How a split works: one end does not show it, but where clients ask a proxy for a relay."""
+    if not verdict.is_split:
+        return None
+    return Mechanism.RELAY if relays else Mechanism.UNDECIDED
 
 
 def probability_of(split: float, *, dialogues: bool) -> dict[Verdict, float]:

@@ -92,7 +92,7 @@ class Places(Struct, frozen=True):
 
     By connection: `group` and `member`. By member, ascending in `member_group`: its group, the address of the far host,
     a number for the /24 or /48 that this is in, and whether it is private: one organisation's (RFC 1918, RFC 4193).
-    By group: name of the network and port.
+    By group: name of the network and port, and whether its clients ask for a proxy.
     """
 
     group: Ints
@@ -103,6 +103,7 @@ class Places(Struct, frozen=True):
     member_private: npt.NDArray[np.bool_]
     network: Sequence[str]
     port: Ints
+    asks_proxy: npt.NDArray[np.bool_]
 
     def are_private(self, answering: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """By group, whether several members are `answering`, and have private addresses."""
@@ -121,12 +122,19 @@ class Places(Struct, frozen=True):
         return np.asarray((np.bincount(group, minlength=groups) > 1) & (least == most))
 
 
-def places(columns: Mapping[str, npt.NDArray[Any]], *, at_client: bool, table: NetworkTable) -> Places:
-    """Groups and members of connections, from their summaries (`Capture.connection_columns`)."""
+def places(
+    columns: Mapping[str, npt.NDArray[Any]],
+    *,
+    at_client: bool,
+    table: NetworkTable,
+    asks_proxy: npt.NDArray[np.bool_] | bool = False,
+) -> Places:
+    """Groups and members of connections, from their summaries (`Capture.connection_columns`). Those that ask for a
+    proxy are no path to where they lead, and stand in groups of their own."""
     clients, client = distinct_addresses(columns["client_address"])
     names, network = np.unique([table.name(address) for address in clients], return_inverse=True)
     port = np.asarray(columns["server_port"], np.int64)
-    key = (network[client].astype(np.int64) << 16) | port
+    key = (network[client].astype(np.int64) << 17) | (port << 1) | np.asarray(asks_proxy)
     group, of_group = numbered([key])
     keys = key[of_group]
     hosts, host = distinct_addresses(columns["server_address"]) if at_client else (clients, client)
@@ -139,8 +147,9 @@ def places(columns: Mapping[str, npt.NDArray[Any]], *, at_client: bool, table: N
         member_address=[hosts[place] for place in host[of_member].tolist()],
         member_prefix=_prefixes(far),
         member_private=_are_private(far),
-        network=[str(names[key >> 16]) for key in keys],
-        port=keys & 0xFFFF,
+        network=[str(names[key >> 17]) for key in keys],
+        port=keys >> 1 & 0xFFFF,
+        asks_proxy=keys & 1 > 0,
     )
 
 

@@ -65,12 +65,16 @@ class SidePosteriors(Struct, frozen=True):
     alone: Posterior
     connection_kind: Ints
     comes_one_way: npt.NDArray[np.bool_]  # by group: see `networks.come_one_way`; of servers never
-    farther: npt.NDArray[np.bool_]  # by group: see `port_references.farther_ports`; of servers never
+    farther: npt.NDArray[np.bool_]  # by group: see `port_references.farther_ports`; of servers: those asked as proxies
+    form: Ints  # by connection, where its client asks this side for a proxy: `ProxyForm`
 
 
 def weigh_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) -> SidePosteriors:
     """Weigh everything that the captures of a vantage point show of the far hosts on this side."""
-    posteriors = _weigh(vantage, side, places(vantage.columns, at_client=side is GroupSide.CLIENT, table=table))
+    at_client = side is GroupSide.CLIENT
+    asks_proxy = vantage.declared.asks & at_client
+    where = places(vantage.columns, at_client=at_client, table=table, asks_proxy=asks_proxy)
+    posteriors = _weigh(vantage, side, where)
     return _by_alike_ports(posteriors, vantage, table)
 
 
@@ -122,7 +126,8 @@ def _weigh(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
     answered = np.bincount(where.member_group[answering], minlength=groups) > 0
     evidence = _evidence(vantage, side, where, timing, variation_s)
     if at_client:
-        of_stacks, (one_way, farther) = np.zeros(groups), np.zeros((2, groups), np.bool_)
+        # What a proxy leads to is no path of the network's, and says nothing about its other ports.
+        of_stacks, one_way, farther = np.zeros(groups), np.zeros(groups, np.bool_), where.asks_proxy
         beside = of_servers(timing, variation_s, evidence.waiting, _server_stacks(vantage, where), where)
     else:
         of_stacks = answered * _client_stack_nats(vantage, where)
@@ -147,6 +152,7 @@ def _weigh(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
         connection_kind=kind,
         comes_one_way=one_way,
         farther=farther,
+        form=vantage.declared.form * where.asks_proxy[where.group],
     )
 
 

@@ -33,11 +33,14 @@ _NETWORKS_OF_A_HOST = 2
 _IPV4_MAPPED = bytes(10) + b"\xff\xff"
 
 
-def judged_sides(columns: Mapping[str, npt.NDArray[Any]], taken_at: GroupSide | None) -> tuple[GroupSide, ...]:
+def judged_sides(
+    columns: Mapping[str, npt.NDArray[Any]], taken_at: GroupSide | None, *, asks_proxy: bool = False
+) -> tuple[GroupSide, ...]:
     """The sides to judge by the connections' summaries (`Capture.connection_columns`), or as the user says.
 
     `CLIENT`: the capture was taken near the clients, and judged is what lies between it and the servers; `SERVER` the
-    other way round. Both where the capture lies in between, none where it has no connection.
+    other way round. Both where the capture lies in between, none where it has no connection. Where clients on this host
+    ask for a proxy beside them (`asks_proxy`), as `ssh -D` is, the capture is the client's.
     """
     if taken_at is not None:
         return (taken_at,)
@@ -52,7 +55,7 @@ def judged_sides(columns: Mapping[str, npt.NDArray[Any]], taken_at: GroupSide | 
     beside_s = max(OWN_HOST_S, OWN_SHARE * far)
     if near >= beside_s:
         return GroupSide.CLIENT, GroupSide.SERVER
-    if to_client_s <= to_server_s:
+    if to_client_s <= to_server_s or (asks_proxy and to_client_s < OWN_HOST_S):
         return (GroupSide.CLIENT,)
     if _connect_first(columns["handshake_syn_ack_ns"][servers_s < OWN_HOST_S]):
         return (GroupSide.CLIENT,) if to_client_s < OWN_HOST_S else (GroupSide.CLIENT, GroupSide.SERVER)

@@ -16,9 +16,9 @@ ATTENTION = {Verdict.SPLIT_TCP: 0, Verdict.TCP_PROXY: 0, Verdict.INCONCLUSIVE: 1
 
 
 def group_attention(group: GroupResult) -> tuple[int, int, int, int]:
-    """Sort key of groups: by verdict, splits inside a server's own site behind others, then the larger group first."""
-    own_site = group.where is SplitPlace.SERVER
-    return ATTENTION[group.verdict], own_site, -len(group.pairs), -(group.exchanges or 0)
+    """Sort key of groups: by verdict, splits that no network makes behind others, then the larger group first."""
+    is_elsewhere = group.where in (SplitPlace.SERVER, SplitPlace.PROXY)
+    return ATTENTION[group.verdict], is_elsewhere, -len(group.pairs), -(group.exchanges or 0)
 
 
 def places_between(pairs: Sequence[PairResult], ends: EndPoints) -> list[int]:

@@ -193,6 +193,10 @@ class PairResult:
     stretch: Stretch | None = field(default=None, repr=False)
 
 
+#: Findings of groups whose clients ask for a proxy, whether it shows that there is one or not.
+ASKING_FINDINGS = ("proxy-asked-for", "asked-as-proxy")
+
+
 class GroupSide(StrEnum):
     """Whose captures hold the connections of a group."""
 
@@ -202,10 +206,12 @@ class GroupSide(StrEnum):
 
 
 class SplitPlace(StrEnum):
-    """Where a split point stands: in the network between, or with the servers (a load balancer, a CDN)."""
+    """Where a split point stands: in the network between, with the servers (a load balancer, a CDN), or at the proxy
+    that the client itself asks for."""
 
     NETWORK = "network"
     SERVER = "server"
+    PROXY = "proxy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +283,12 @@ class GroupResult:
     evidence: tuple[Evidence, ...] = field(repr=False)
     by_host: tuple[HostResult, ...] = field(default=(), repr=False)  # the far hosts, where one capture was judged
     series: GroupSeries | None = field(default=None, compare=False, repr=False)  # only where a page is to be drawn
+
+    @property
+    def asks_proxy(self) -> bool:
+        """Whether its clients ask for a proxy. Connections of the same network and port that ask for none are another
+        group."""
+        return any(item.finding in ASKING_FINDINGS for item in self.evidence)
 
 
 @dataclass(frozen=True, slots=True)

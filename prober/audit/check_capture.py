@@ -89,7 +89,7 @@ def _findings(group: GroupResult, names: Mapping[str, str]) -> Iterator[CheckFin
         "capture_near_round_trip_s": group.near_round_trip_s,
         "capture_hidden_round_trip_s": group.hidden_round_trip_s,
     }
-    if group.verdict.is_split and group.where is not SplitPlace.SERVER:
+    if group.verdict.is_split and group.where not in (SplitPlace.SERVER, SplitPlace.PROXY):
         yield CheckFinding(
             "capture-shows-hidden-leg", Says.SPLIT_SUPPORT, f"By the capture alone: {group.reason}", hosts,
             numbers=numbers,

@@ -210,9 +210,10 @@ def _headline_of_groups(result: DetectionResult) -> str:
     if len(groups) == 1:
         return group_sentence(groups[0])
     own_site = sum(group.where is SplitPlace.SERVER for group in groups)
-    split = sum(group.verdict.is_split for group in groups) - own_site
+    declared = sum(group.where is SplitPlace.PROXY for group in groups)
+    split = sum(group.verdict.is_split for group in groups) - own_site - declared
     open_ones = sum(group.verdict is Verdict.INCONCLUSIVE for group in groups)
-    if split == own_site == open_ones == 0:
+    if split == own_site == declared == open_ones == 0:
         return f"All {format_count(len(groups))} networks and ports are end to end."
     if split == len(groups):
         return f"All {format_count(len(groups))} networks and ports are split."
@@ -220,6 +221,8 @@ def _headline_of_groups(result: DetectionResult) -> str:
     sentence = f"{count} of {format_count(len(groups))} networks and ports {'is' if split in (0, 1) else 'are'} split"
     if own_site:
         sentence += f"; {format_count(own_site)} at the server's own site"
+    if declared:
+        sentence += f"; {format_count(declared)} at proxies that the client asks for"
     return sentence + (f"; {format_count(open_ones)} cannot be judged." if open_ones else "; the rest is end to end.")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TextIO
 
 from pepscope.results.pair_table import PairTable
@@ -122,15 +123,24 @@ def _reason_lines(pair: PairResult, colour: bool, width: int) -> Iterator[str]:
     yield from wrapped(printable(pair.reason), width, "  ", "  ")
 
 
+#: Where a split is none of the network's.
+_ELSEWHERE: Mapping[SplitPlace | None, str] = {
+    SplitPlace.SERVER: "at the server's own site",
+    SplitPlace.PROXY: "at proxies that clients ask for",
+}
+
+
 def _networks(result: DetectionResult) -> str:
-    """How many networks and ports have each verdict, those split at the server's own site by themselves."""
-    groups = [group for group in result.groups if group.where is not SplitPlace.SERVER]
+    """How many networks and ports have each verdict, those that no network splits by themselves."""
+    elsewhere = Counter(group.where for group in result.groups if group.where in _ELSEWHERE)
+    groups = [group for group in result.groups if group.where not in _ELSEWHERE]
     parts = [
         f"{format_count(count)} {kind.value}"
         for kind, count in count_by_verdict([group.verdict for group in groups]).items()
     ]
-    if own := len(result.groups) - len(groups):
-        parts.append(f"{format_count(own)} split at the server's own site")
+    parts += [
+        f"{format_count(elsewhere[place])} split {words}" for place, words in _ELSEWHERE.items() if elsewhere[place]
+    ]
     total = len(result.groups)
     return (
         f"{format_count(total)} network{'' if total == 1 else 's'} and port{'' if total == 1 else 's'}: "

@@ -83,5 +83,5 @@ def test_a_document_without_groups_is_read_and_a_wrong_group_is_named() -> None:
     assert read_document(document).groups == ()
     wrong = several().to_dict()
     wrong["groups"][1]["where"] = "elsewhere"
-    with pytest.raises(ReportError, match=r"groups\[1\]\.where must be one of network, server, got 'elsewhere'"):
+    with pytest.raises(ReportError, match=r"groups\[1\]\.where must be one of network, server, proxy, got 'elsewhere'"):
         read_document(wrong)

@@ -78,7 +78,8 @@ def _shown(snapshot: Snapshot) -> Sequence[StandingGroup]:
 
 
 def _group_labels(group: StandingGroup) -> tuple[str, ...]:
-    return group.result.side.value, group.result.network, str(group.result.port)
+    port = f"{group.result.port} (proxy)" if group.result.asks_proxy else str(group.result.port)
+    return group.result.side.value, group.result.network, port
 
 
 def _verdicts(snapshot: Snapshot) -> Samples:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pepscope.results.verdicts import GroupResult, GroupSide, Verdict
 
-Key = tuple[GroupSide, str, int]
+Key = tuple[GroupSide, str, int, bool]
 
 
 class ChangeKind(StrEnum):
@@ -31,7 +31,7 @@ class StandingGroup:
     @property
     def key(self) -> Key:
         """What tells it from others."""
-        return self.result.side, self.result.network, self.result.port
+        return self.result.side, self.result.network, self.result.port, self.result.asks_proxy
 
     @property
     def split_probability(self) -> float:
@@ -83,7 +83,7 @@ class Change:
     def sentence(self) -> str:
         """What happened, for people."""
         result = self.group.result
-        name = f"port {result.port} of {result.network}"
+        name = f"{'proxies on ' if result.asks_proxy else ''}port {result.port} of {result.network}"
         if self.kind is ChangeKind.ENDED:
             return f"{name}: no connection any more in the window (it was {result.verdict.value})."
         changed = "" if self.before is None else f" (it was {self.before.value})"

@@ -12,21 +12,27 @@ import numpy.typing as npt
 from detector.one_capture.classes import Explanation
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.members import Ints
+from detector.one_capture.reasons.declared_proxies import NAME as DECLARED
+from detector.one_capture.reasons.declared_proxies import caveats
 from detector.one_capture.reasons.findings import (
     NAME,
     AnsweredHandshakeFinding,
     ClientStackFinding,
+    DeclaredProxyFinding,
     ExchangeFinding,
     NearEndFinding,
     PortFinding,
     ReferenceFinding,
 )
-from detector.one_capture.reasons.sentences import PoolFigures, counted, duration, reason, reasons
+from detector.one_capture.reasons.quantities import counted, duration
+from detector.one_capture.reasons.sentences import PoolFigures, reason, reasons
 from detector.one_capture.reasons.stated_numbers import COUNTS, SHARE_DIGITS, SHARES, TIME_DIGITS, TIMES, numbers_of
+from detector.one_capture.senders.declared_proxies import ProxyForm
 from pepscope.captures.tables.texts import SlicedTexts, gathered
 from pepscope.results.distinct import distinct
 from pepscope.results.evidence.columns import EvidenceColumns, Form, Words, rounded
 from pepscope.results.evidence.growing import Coded
+from pepscope.results.finding import Finding
 from pepscope.results.verdicts import Evidence, GroupSide
 
 if TYPE_CHECKING:
@@ -53,6 +59,14 @@ _OF_EXPLANATION = {
     Explanation.END_TO_END: ExchangeFinding.ANSWERS_AT_TRANSPORT_SPEED,
     Explanation.HANDSHAKES_ANSWERED: ExchangeFinding.ANSWERS_AT_TRANSPORT_SPEED,
     Explanation.LATE_OR_SPLIT: ExchangeFinding.LATE_OR_SPLIT,
+    Explanation.DECLARED: DeclaredProxyFinding.PROXY_ASKED_FOR,
+    Explanation.ASKED_AS_PROXY: DeclaredProxyFinding.ASKED_AS_PROXY,
+}
+
+#: What may be found of exchanges, by whom.
+_FINDINGS: Mapping[Finding, str] = {
+    **dict.fromkeys(ExchangeFinding, NAME),
+    **dict.fromkeys(DeclaredProxyFinding, DECLARED),
 }
 
 
@@ -61,7 +75,7 @@ def exchange_evidence(figures: PoolFigures, explanation: Explanation) -> Evidenc
     finding = _finding(figures.exchanges, explanation)
     words = _words(figures, explanation)
     strength = float(_strength(np.asarray([figures.split]))[0]) if finding.row.weight is not None else 0.0
-    return finding.evidence(NAME, strength, words.summary, numbers_of(figures), words.caveats)
+    return finding.evidence(_FINDINGS[finding], strength, words.summary, numbers_of(figures), words.caveats)
 
 
 def exchange_evidence_columns(
@@ -76,15 +90,17 @@ def exchange_evidence_columns(
         np.full(len(exchanges), _SIDES.index(side)), *figures.values(), explanation,
     ]  # fmt: skip
     strength = _strength(figures["split"])
-    number_of = {finding: number for number, finding in enumerate(ExchangeFinding)}
-    of_explanation = np.asarray([number_of[_finding(1, each)] for each in Explanation])[explanation]
-    found = np.where(exchanges == 0, number_of[ExchangeFinding.NO_EXCHANGES], of_explanation)
+    number_of = {finding: number for number, finding in enumerate(_FINDINGS)}
+    of_explanation, untimed = (
+        np.asarray([number_of[_finding(count, each)] for each in Explanation])[explanation] for count in (1, 0)
+    )
+    found = np.where(exchanges == 0, untimed, of_explanation)
     parts = []
-    for number, finding in enumerate(ExchangeFinding):
+    for number, (finding, method) in enumerate(_FINDINGS.items()):
         rows = np.flatnonzero(found == number)
         if not len(rows):
             continue
-        form = Form(NAME, finding.row.outcome, finding, _STATED, (), None, _pool_words, _POOL, _pool_sentences)
+        form = Form(method, finding.row.outcome, finding, _STATED, (), None, _pool_words, _POOL, _pool_sentences)
         firmly = strength[rows] if finding.row.weight is not None else np.zeros(len(rows))
         parts.append(EvidenceColumns(form, rows, firmly, tuple(column[rows] for column in stated)))
     return parts
@@ -97,6 +113,10 @@ _POOL = tuple(f"pool_{name}" for name in (*PoolFigures.__struct_fields__, "expla
 _SIDES = tuple(GroupSide)
 
 
+#: Of each form in which clients may ask for a proxy.
+_FORM_CAVEATS = tuple(caveats(form) for form in range(2 * max(ProxyForm)))
+
+
 def _pool_words(numbers: Mapping[str, Any]) -> Words:
     side, *values, explanation = [numbers[name] for name in _POOL]
     return _words(PoolFigures(_SIDES[side], *values), Explanation(explanation))
@@ -106,20 +126,24 @@ def _pool_sentences(numbers: Mapping[str, Any]) -> tuple[SlicedTexts, Coded[tupl
     side, *columns, explanation = [np.asarray(numbers[name]) for name in _POOL]
     figures = dict(zip(PoolFigures.__struct_fields__[1:], columns, strict=True))
     said = []
-    for code in distinct(side):
-        rows = np.flatnonzero(side == code)
-        texts = reasons(_SIDES[code], {name: column[rows] for name, column in figures.items()}, explanation[rows])
+    for number in distinct(side):
+        rows = np.flatnonzero(side == number)
+        texts = reasons(_SIDES[number], {name: column[rows] for name, column in figures.items()}, explanation[rows])
         said.append((rows, texts))
     texts = gathered(said, np.arange(len(explanation)))
-    return texts, Coded((figures["exchanges"] != 0).astype(np.uint32), [(), _CAVEATS])
+    is_declared = explanation == Explanation.DECLARED
+    code = np.asarray(np.where(is_declared, figures["form"] + 2, figures["exchanges"] != 0))
+    return texts, Coded(code.astype(np.uint32), [(), _CAVEATS, *_FORM_CAVEATS])
 
 
 def _words(figures: PoolFigures, explanation: Explanation) -> Words:
+    if explanation is Explanation.DECLARED:
+        return Words(reason(figures, explanation), caveats(figures.form))
     return Words(reason(figures, explanation), _CAVEATS if figures.exchanges else ())
 
 
-def _finding(exchanges: int, explanation: Explanation) -> ExchangeFinding:
-    if exchanges == 0:
+def _finding(exchanges: int, explanation: Explanation) -> Finding:
+    if exchanges == 0 and explanation is not Explanation.DECLARED:
         return ExchangeFinding.NO_EXCHANGES
     return _OF_EXPLANATION.get(explanation, ExchangeFinding.TOO_FEW_EXCHANGES)
 

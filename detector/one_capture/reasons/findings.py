@@ -31,6 +31,21 @@ class ExchangeFinding(Finding):
     NO_EXCHANGES = inapplicable("no-exchanges", is_missing=True)
 
 
+class DeclaredProxyFinding(Finding):
+    """Proxies that clients ask for, and hosts that declare to be some."""
+
+    PROXY_ASKED_FOR = split(
+        "proxy-asked-for",
+        Weight(
+            "declaration", -8.0, 0.0, 0.0, -8.0,
+            "The client asks for a proxy, which answers: it has a connection of its own to where that leads.",
+        ),
+    )  # fmt: skip
+    ASKED_AS_PROXY = inapplicable("asked-as-proxy", is_missing=True)
+    SERVES_AS_PROXY = inapplicable("serves-as-proxy")
+    COMES_FROM_PROXY = inapplicable("comes-from-proxy")
+
+
 class NearEndFinding(Finding):
     """Where the transport of several hosts ends."""
 

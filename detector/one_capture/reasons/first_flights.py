@@ -14,7 +14,7 @@ import numpy as np
 from detector.one_capture.columns import VantageColumns
 from detector.one_capture.members import Floats, Ints
 from detector.one_capture.reasons.findings import FirstFlightFinding
-from detector.one_capture.reasons.sentences import counted, duration
+from detector.one_capture.reasons.quantities import counted, duration
 from detector.one_capture.side_posteriors import SidePosteriors
 from pepscope.captures.exchanges import Exchanges, RoundTripColumns
 from pepscope.captures.packets import Direction

@@ -13,6 +13,8 @@ from msgspec import Struct
 from detector.one_capture.classes import LEAST_SPLIT, LEAST_SPLIT_OF_ONE, LEAST_WHOLE, Explanation
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S
 from detector.one_capture.members import Ints, numbered
+from detector.one_capture.reasons.declared_proxies import asked_as_proxy, asked_for
+from detector.one_capture.reasons.quantities import counted, duration, percent
 from pepscope.captures.tables.texts import GivenTexts, SlicedTexts, durations, gathered, joined
 from pepscope.results.distinct import distinct
 from pepscope.results.verdicts import GroupSide
@@ -24,7 +26,8 @@ class PoolFigures(Struct, frozen=True):
     """One pool in figures, times in seconds and NaN where unknown; see `detector.one_capture.pools.Pools`.
 
     `others` are the other connections of its group without which what explains a connection would be another; `needed`
-    is how probable a verdict needs a split, and `own_ends` whether near ends alone show that there is none.
+    is how probable a verdict needs a split, and `own_ends` whether near ends alone show that there is none. `form` has
+    the `ProxyForm` in which clients ask for a proxy, and `beside` counts connections to its port that ask for none.
     """
 
     side: GroupSide
@@ -47,6 +50,8 @@ class PoolFigures(Struct, frozen=True):
     others: int = 0
     needed: float = LEAST_SPLIT[GroupSide.CLIENT]
     own_ends: bool = False
+    form: int = 0
+    beside: int = 0
 
 
 #: Who answers, by side: how answers are introduced, one host, and several.
@@ -80,7 +85,7 @@ NO_PATH = "No packet shows which way this connection goes."
 
 def reason(figures: PoolFigures, explanation: Explanation) -> str:
     """One or two sentences that give the grounds of a verdict, or what an undecided pool lacks."""
-    if figures.exchanges == 0:
+    if figures.exchanges == 0 and explanation is not Explanation.DECLARED:
         return (
             f"No exchange of question and answer with the {_far(figures)} can be timed: "
             f"{_settle(figures, explanation)}"
@@ -92,7 +97,8 @@ def reason(figures: PoolFigures, explanation: Explanation) -> str:
 def reasons(side: GroupSide, figures: Columns, explanation: Ints) -> SlicedTexts:
     """What `reason` says of many pools; `figures` are the fields of `PoolFigures` behind the side."""
     said = []
-    kind = np.where(figures["exchanges"] == 0, _NOT_TIMED, explanation)
+    is_timed = (figures["exchanges"] > 0) | (explanation == Explanation.DECLARED)
+    kind = np.where(is_timed, explanation, _NOT_TIMED)
     for code in distinct(kind):
         rows = np.flatnonzero(kind == code)
         of_rows = {name: column[rows] for name, column in figures.items()}
@@ -295,6 +301,8 @@ _WRITERS = {
     Explanation.NETWORK_OR_SITE: _network_or_site,
     Explanation.END_TO_END: _end_to_end,
     Explanation.HANDSHAKES_ANSWERED: _answered,
+    Explanation.DECLARED: asked_for,
+    Explanation.ASKED_AS_PROXY: asked_as_proxy,
 }
 
 #: By code of the explanation, for those that very many connections have.
@@ -367,25 +375,3 @@ def _far(figures: PoolFigures) -> str:
 
 def _fars(side: GroupSide, figures: Columns) -> GivenTexts:
     return (figures["hosts"] != 1).astype(np.uint32), [*_FAR[side]]
-
-
-def counted(count: int, noun: str) -> str:
-    """A number with its noun."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def duration(seconds: float) -> str:
-    """A time with three digits and a unit."""
-    (text,) = durations(np.asarray([seconds], np.float64))
-    return text
-
-
-def percent(share: float) -> str:
-    """A share as a percentage that is 0 % or 100 % only where it is exact; near what verdicts need with one digit more,
-    never rounded up."""
-    value = 100 * share
-    if 0 < value < 1:
-        return "<1 %"
-    if 95 <= value <= 99:
-        return f"{math.floor(10 * value + 1e-6) / 10:.1f} %"
-    return ">99 %" if 99 < value < 100 else f"{value:.0f} %"

@@ -17,9 +17,10 @@ import numpy as np
 from detector.one_capture.classes import SPLITS, Explanation
 from detector.one_capture.columns import VantageColumns
 from detector.one_capture.members import Ints
+from detector.one_capture.reasons.declared_proxies import declared_roles
 from detector.one_capture.reasons.findings import LoadFinding, SharedClockFinding
 from detector.one_capture.reasons.first_flights import read_first_flights
-from detector.one_capture.reasons.sentences import counted, duration
+from detector.one_capture.reasons.quantities import counted, duration
 from detector.one_capture.senders.clocks import MemberClocks, chance, member_clocks, shared_clocks
 from detector.one_capture.senders.handshake_clocks import lagging_share
 from detector.one_capture.senders.load import MemberLoad, member_load
@@ -80,6 +81,7 @@ def with_shown_signs(
     signs = (
         _one_clock(vantage, posteriors, explanations),
         _load(vantage, posteriors),
+        declared_roles(vantage, posteriors),
         read_first_flights(vantage, posteriors, np.isin(explanations, SPLITS)),
     )
     for number, item in chain(*signs):

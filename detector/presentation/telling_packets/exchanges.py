@@ -8,13 +8,18 @@ import numpy as np
 
 from detector.presentation.telling_packets.telling import duration, spread
 from pepscope.captures.capture import NO_FRAME, Capture
-from pepscope.captures.exchanges import EXCHANGE_KINDS, Exchanges
+from pepscope.captures.exchanges import EXCHANGE_KINDS, ExchangeKind, Exchanges
 from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.verdicts import GroupSide
 
 #: The direction of the questions that the far end answers.
 _FAR_ANSWERS = {GroupSide.CLIENT: Direction.UP, GroupSide.SERVER: Direction.DOWN}
+
+#: Exchanges that declare a proxy.
+_DECLARING = (
+    ExchangeKind.PROXY_CONNECT, ExchangeKind.PROXY_REQUEST, ExchangeKind.SOCKS_REQUEST, ExchangeKind.PROXY_HEADER
+)  # fmt: skip
 
 #: Handshakes that are looked at in one group.
 _HANDSHAKES = 512
@@ -30,6 +35,17 @@ def fastest_exchanges(capture: Capture, connections: Sequence[int], side: GroupS
     return [packet for packets in _packets(capture, exchanges, rows) for packet in packets]
 
 
+def declaring_exchanges(
+    capture: Capture, connections: Sequence[int], side: GroupSide, most: int
+) -> list[EvidencePacket]:
+    """The exchanges in which clients ask for a proxy, or begin as one, one a connection, on either side."""
+    del side
+    exchanges = capture.exchanges()
+    rows = _soonest(exchanges, connections, GroupSide.CLIENT)
+    rows = rows[np.isin(exchanges.kind[rows], _DECLARING)][:most]
+    return [packet for packets in _packets(capture, exchanges, rows) for packet in packets]
+
+
 def exchanges_by_connection(
     capture: Capture, connections: Sequence[int], side: GroupSide
 ) -> Mapping[int, tuple[EvidencePacket, ...]]:
@@ -41,7 +57,8 @@ def exchanges_by_connection(
 
 
 def _soonest(exchanges: Exchanges, connections: Sequence[int], side: GroupSide) -> Int64Array:
-    """The row of the exchange of each connection whose answer came soonest, strict ones first; soonest first."""
+    """The row of the exchange of each connection whose answer came soonest, strict ones first and before these what
+    declares a proxy; soonest first."""
     ascending = np.sort(np.asarray(connections, np.int64))
     numbers = ascending[np.diff(ascending, prepend=-1) > 0]
     # Of another type they would make the search copy the whole column.
@@ -51,7 +68,7 @@ def _soonest(exchanges: Exchanges, connections: Sequence[int], side: GroupSide) 
     every = np.repeat(begin - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
     rows = every[(exchanges.asked[every] == _FAR_ANSWERS[side]) & ~exchanges.repeated[every]]
     took_ns = exchanges.answered_ns[rows] - exchanges.question_ns[rows]
-    rows = rows[np.lexsort((took_ns, ~exchanges.strict[rows]))]
+    rows = rows[np.lexsort((took_ns, ~exchanges.strict[rows], ~np.isin(exchanges.kind[rows], _DECLARING)))]
     _, first = np.unique(exchanges.connection[rows], return_index=True)
     soonest: Int64Array = rows[np.sort(first)]
     return soonest

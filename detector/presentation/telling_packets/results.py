@@ -11,6 +11,7 @@ import numpy as np
 
 from detector.presentation.asked import AskedPackets
 from detector.presentation.telling_packets.exchanges import (
+    declaring_exchanges,
     exchanges_by_connection,
     fastest_exchanges,
     fastest_handshakes,
@@ -29,13 +30,14 @@ from pepscope.results.verdicts import Evidence, GroupResult, GroupSide
 #: What shows the findings of methods of one capture.
 _FINDERS: Mapping[str, tuple[Callable[[Capture, Sequence[int], GroupSide, int], list[EvidencePacket]], ...]] = {
     "exchange_timing": (fastest_exchanges,),
+    "declared_proxy": (declaring_exchanges,),
     "near_ends": (fastest_handshakes,),
     "client_stacks": (fastest_handshakes,),
     "reference": (fastest_references, fastest_handshakes),
     "handshake": (fastest_handshakes,),
 }
 #: Methods whose findings on a connection exchanges show, seen from the side of a group.
-BY_EXCHANGES = frozenset({"exchange_timing"})
+BY_EXCHANGES = frozenset({"exchange_timing", "declared_proxy"})
 
 #: An exchange takes up to so many packets: question, acknowledgement and answer.
 _OF_EXCHANGE = 3

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from detector.one_capture import pools
 from detector.one_capture.columns import VantageColumns
-from detector.one_capture.judging import group_results, judged_groups
+from detector.one_capture.judging import JudgedPools, group_results, judged_connections, judged_groups
 from detector.one_capture.networks import NetworkTable
 from detector.one_capture.side_posteriors import SidePosteriors, weigh_side
 from detector.options import DECISION_PROBABILITY
@@ -113,6 +113,13 @@ def results(talks: Sequence[Talk], *, at_client: bool, pings: Sequence[tuple[str
     group = found.places.member_group[found.places.member]
     places = [np.flatnonzero(group == number).tolist() for number in range(len(found.places.network))]
     return group_results(found, members, groups, places)
+
+
+def together_and_alone(found: SidePosteriors) -> tuple[JudgedPools, JudgedPools]:
+    """How connections are judged, given the others of their groups, and each by itself."""
+    members = pools.of_members(found)
+    groups = judged_groups(found, members, DECISION_PROBABILITY)
+    return judged_connections(found, members, DECISION_PROBABILITY, groups)
 
 
 def _columns(talks: Sequence[Talk], *, at_client: bool) -> dict[str, npt.NDArray[Any]]:

@@ -10,18 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from detector.one_capture import pools
 from detector.one_capture.classes import LEAST_SPLIT
 from detector.one_capture.detection import judge_vantage
 from detector.one_capture.hypotheses.other_connections import _before, with_other_connections
 from detector.one_capture.hypotheses.posteriors import Posterior
-from detector.one_capture.judging import judged_connections
 from detector.one_capture.likelihoods.priors import PRIORS
 from detector.options import DECISION_PROBABILITY
 from pepscope.captures.capture import open_capture
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.results.verdicts import GroupSide, Verdict
-from tests.detector.one_capture.made_vantages import Talk, judged
+from tests.detector.one_capture.made_vantages import Talk, judged, together_and_alone
 from tests.detector.one_capture.test_hypotheses import NAMES, SIDES, TALKS
 
 CAPTURES = Path("tests/captures/one_ended")
@@ -107,7 +105,7 @@ def test_what_is_known_beforehand_is_what_a_silent_connection_shows(side: GroupS
 def test_silent_connections_change_nothing(talk: Talk, silent: int, at_client: bool) -> None:
     """Nor is a connection moved that is the only one of its group."""
     found = judged([talk, *[replace(talk, excess_ms=[])] * silent], at_client=at_client)
-    together, alone = judged_connections(found, pools.of_members(found), DECISION_PROBABILITY)
+    together, alone = together_and_alone(found)
     np.testing.assert_array_equal(together.classes.split, alone.classes.split)
     np.testing.assert_array_equal(together.explanations, alone.explanations)
 
@@ -120,7 +118,7 @@ def test_the_order_of_connections_does_not_matter(talks: list[Talk], at_client: 
     split = []
     for each in (talks, [talks[number] for number in order]):
         found = judged(each, at_client=at_client)
-        split.append(judged_connections(found, pools.of_members(found), DECISION_PROBABILITY)[0].classes.split)
+        split.append(together_and_alone(found)[0].classes.split)
     np.testing.assert_allclose(split[1], split[0][order], rtol=1e-6, atol=1e-9)
 
 
@@ -132,7 +130,7 @@ def test_hosts_legs_show_in_connections_that_would_be_open_by_themselves() -> No
         for number in range(6)
     ]
     found = judged(talks, at_client=True)
-    together, alone = judged_connections(found, pools.of_members(found), DECISION_PROBABILITY)
+    together, alone = together_and_alone(found)
     assert (together.classes.split >= LEAST_SPLIT[GroupSide.CLIENT]).sum() > (
         alone.classes.split >= LEAST_SPLIT[GroupSide.CLIENT]
     ).sum()

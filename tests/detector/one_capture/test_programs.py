@@ -7,13 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from detector.one_capture import pools
 from detector.one_capture.classes import LEAST_SPLIT
-from detector.one_capture.judging import judged_connections
-from detector.options import DECISION_PROBABILITY
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.results.verdicts import GroupSide, SplitPlace, Verdict
-from tests.detector.one_capture.made_vantages import Talk, judged, of_library_and_program, results
+from tests.detector.one_capture.made_vantages import Talk, judged, of_library_and_program, results, together_and_alone
 
 STEADY_MS = (30.2, 30.9, 30.4, 31.3, 30.6, 31.0)
 LATE_IN_TLS = of_library_and_program(STEADY_MS)
@@ -131,7 +128,7 @@ def test_what_libraries_of_one_prefix_answer_late_crosses_a_leg_in_the_network_o
 def test_what_programs_take_puts_no_connection_behind_a_leg_of_its_own_site(near_ms: float) -> None:
     """A connection is no surer than both its group and itself."""
     found = judged(talks_of(OF_ONE_PREFIX, near_ms, ExchangeKind.HTTP_REQUEST), at_client=True)
-    together, alone = judged_connections(found, pools.of_members(found), DECISION_PROBABILITY)
+    together, alone = together_and_alone(found)
     of_group = float(found.groups.split[0] + found.groups.site[0])
     assert (together.classes.split <= np.maximum(of_group, alone.classes.split) + 0.05).all()
 

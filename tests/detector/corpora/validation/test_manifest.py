@@ -96,7 +96,7 @@ BAD = {
     "a place of nothing": ("capture_a,truth,where\nSPLIT_A,regular,network\n", "must be empty where nothing is split"),
     "an unknown place": (
         "capture_a,truth,where\nSPLIT_A,split-tcp,here\n",
-        "where must be one of network, server, got 'here'$",
+        "where must be one of network, server, proxy, got 'here'$",
     ),
     "two names of a run": ("capture_a,run,truth\nSPLIT_A,one,regular\nSPLIT_A,two,regular\n", "run must be 'one'"),
     "two labels of everything": ("capture_a,truth\nSPLIT_A,regular\nSPLIT_A,split-tcp\n", "line 3: captures must have"),
