@@ -64,8 +64,10 @@ class MemberNats(Struct, frozen=True):
     the row of `parts` where everything is late, and `device`, given a device that delays its closes as it does its
     answers, in rows: late in ways of their own, and as steady as a leg, and of the first one row more, where libraries
     alone are late, in TLS handshakes; `programs` by member and time, given programs that compute for so long before all
-    that they say, as steadily as a leg would take, in two rows: those that do so before they close as well, and those
-    that close at once; `slow_handshakes` likewise, given libraries that do so before TLS handshake flights alone;
+    that they say, as steadily as a leg would take, in rows: those that do so before they close as well, those that
+    close at once, and both once more where libraries compute keys for any time before TLS handshake flights;
+    `slow_handshakes` likewise, given libraries that do so before TLS handshake flights alone, and
+    `slow_handshakes_behind` by leg, given such libraries behind it;
     `answers`: whether a member answered anything, `shakes_hands`, whether in TLS handshakes, and `speaks_web`, whether
     TLS or HTTP. `habits` are legs by each habit of split points (`crossing_habits.HABIT_NATS`), where these tell
     anything; `legs` are those of any one.
@@ -79,6 +81,7 @@ class MemberNats(Struct, frozen=True):
     legs_behind_tls: Floats
     programs: Floats
     slow_handshakes: Floats
+    slow_handshakes_behind: Floats
     unsteady: Floats
     answers: npt.NDArray[np.bool_]
     shakes_hands: npt.NDArray[np.bool_]
@@ -94,8 +97,8 @@ class MemberNats(Struct, frozen=True):
         return MemberNats(
             self.parts[:, members], self.fronts.of(members), self.late[:, members], self.device[:, members],
             self.legs[members], self.legs_behind_tls[members], self.programs[:, members],
-            self.slow_handshakes[members], self.unsteady[members], self.answers[members], self.shakes_hands[members],
-            self.speaks_web[members],
+            self.slow_handshakes[members], self.slow_handshakes_behind[members], self.unsteady[members],
+            self.answers[members], self.shakes_hands[members], self.speaks_web[members],
             tuple(each.of(members) for each in self.habits),
         )  # fmt: skip
 
@@ -139,6 +142,7 @@ class MemberNats(Struct, frozen=True):
             legs_behind_tls=self.legs_behind_tls + behind[:, None],
             programs=self.programs + behind[:, None],
             slow_handshakes=self.slow_handshakes + behind[:, None],
+            slow_handshakes_behind=self.slow_handshakes_behind + behind[:, None],
             unsteady=self.unsteady + behind,
         )
 
@@ -176,16 +180,18 @@ def member_nats(
     if priors.devices:
         device = np.stack([log(1 - priors.steady) + _device(nats), log(priors.steady) + any_leg(legs)])
     once = CONNECTED if habits else 0
-    programs, slow_handshakes = np.full((2, *legs.shape), -np.inf), np.full(legs.shape, -np.inf)
+    programs, slow_handshakes, slow_behind = np.full((4, *legs.shape), -np.inf), *np.full((2, *legs.shape), -np.inf)
     if priors.programs:
-        prompt_handshakes = end_nats(nats.handshake, paths)
-        programs = prompt_handshakes[:, None] + _said_by_programs(nats, behind[once], paths) + LEG_NATS
-        slow_handshakes = _slow_handshakes(nats, parts[LATE_APPLICATION] - prompt_handshakes, priors, paths)
+        prompt_handshakes, keys = end_nats(nats.handshake, paths), _keys(nats, paths)
+        by_programs = _said_by_programs(nats, behind[once], paths) + LEG_NATS
+        programs = np.concatenate([by_programs + any_time[:, None] for any_time in (prompt_handshakes, any_leg(keys))])
+        slow_handshakes = keys + _not_as_keys(nats, parts[LATE_APPLICATION] - prompt_handshakes, priors, paths)
+        slow_behind = _slow_handshakes_behind(keys, behind[once], paths)
         if priors.closes:  # as behind legs, hosts may be late in all by themselves
             slow_handshakes = np.logaddexp(log(1 - priors.late) + slow_handshakes, parts[LATE][:, None])
     of_habits = tuple(each.or_else(legs, behind_tls) for each in of_habits) if habits else ()
     return MemberNats(
-        parts, fronts, late, device, legs, behind_tls, programs, slow_handshakes, unsteady, answers,
+        parts, fronts, late, device, legs, behind_tls, programs, slow_handshakes, slow_behind, unsteady, answers,
         nats.shakes_hands, speaks_web, of_habits,
     )  # fmt: skip
 
@@ -372,13 +378,26 @@ def _said_by_programs(nats: ExchangeNats, said: _Said, paths: Paths) -> Floats:
     return np.stack([sum_nats(each[..., :WIRED]) - np.log(WIRED) for each in (said.all, closing_at_once)])
 
 
-def _slow_handshakes(nats: ExchangeNats, late: Floats, priors: Priors, paths: Paths) -> Floats:
-    """Log-likelihoods by member and time of machines whose libraries compute keys for so long before TLS handshake
-    flights, as steadily as a leg would take, wherever they stand, and longer as often. Applications answer as those of
-    others: at once, or `late`."""
-    shaking = sum_nats(by_nature(nats.handshake) + paths.natures[:, None]) + np.maximum(LEG_NATS, 0.0)
+def _keys(nats: ExchangeNats, paths: Paths) -> Floats:
+    """Log-likelihoods by member and time of libraries that compute keys for so long before TLS handshake flights, as
+    steadily as a leg would take, wherever they stand, and longer as often: times that legs take are no rarer than of
+    these, so that many members prove nothing by that alone."""
+    nats_by_time: Floats = sum_nats(by_nature(nats.handshake) + paths.natures[:, None]) + np.maximum(LEG_NATS, 0.0)
+    return nats_by_time
+
+
+def _not_as_keys(nats: ExchangeNats, late: Floats, priors: Priors, paths: Paths) -> Floats:
+    """Log-likelihoods by member of applications behind such libraries, which answer as others: at once, or `late`."""
     at_once = log(1 - priors.late_application) + end_nats(nats.application + nats.closes, paths)
-    found: Floats = shaking + np.logaddexp(at_once, late)[:, None]
+    found: Floats = np.logaddexp(at_once, late)[:, None]
+    return found
+
+
+def _slow_handshakes_behind(keys: Floats, said: _Said, paths: Paths) -> Floats:
+    """Log-likelihoods by member and leg of such libraries behind it: what handshakes take (`keys`) is no less than the
+    leg, each time as probable as end to end, so that what else is said, and closes, tell the leg."""
+    beyond = np.logaddexp.accumulate(keys[:, ::-1], axis=1)[:, ::-1] - np.log(keys.shape[1])
+    found: Floats = beyond + sum_nats(said.all + paths.natures[:, None]) + LEG_NATS
     return found
 
 

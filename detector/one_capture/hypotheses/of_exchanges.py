@@ -32,8 +32,9 @@ _NO_LEG_IN_THE_NETWORK = ("end", "programs", "slow_handshakes", "edges", "one_fr
 class OfExchanges(Struct, frozen=True):
     """Log-likelihoods of groups' exchanges: end to end, behind a split whose leg everything crosses, behind one where
     TLS ends, behind one that connects before it answers, behind a cache, behind an unsteady leg, behind something that
-    answers handshakes alone, end to end where programs, or keys in TLS handshakes, take as long as a leg, of
-    edges that fetch what they answer, and behind one front of all servers, its prior included."""
+    answers handshakes alone, end to end where programs, or keys in TLS handshakes, take as long as a leg, behind
+    a split of libraries that compute keys, of edges that fetch what they answer, and behind one front of all servers,
+    its prior included."""
 
     end: Floats
     crossing: Floats
@@ -44,6 +45,7 @@ class OfExchanges(Struct, frozen=True):
     answered: Floats
     programs: Floats
     slow_handshakes: Floats
+    slow_handshakes_behind: Floats
     edges: Floats
     one_front: Floats
 
@@ -126,6 +128,7 @@ def _of(groups: Groups, waiting: WaitingNats, answered: Floats, cached: CacheNat
         answered=of_any(lambda each: each.behind_answered(answered)),
         programs=groups.programs(cached),
         slow_handshakes=groups.slow_handshakes(),
+        slow_handshakes_behind=groups.slow_handshakes_behind(),
         edges=of_any(lambda each: each.edges(cached)),
         one_front=of_any(Groups.behind_one_front),
     )

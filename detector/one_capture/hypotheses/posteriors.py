@@ -33,10 +33,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.cached_answers import CacheNats
+from detector.one_capture.hypotheses.habits.late_answers import CLOSES_AT_ONCE
 from detector.one_capture.hypotheses.member_nats import LATE, LATE_APPLICATION, PROMPT, SITE, MemberNats
 from detector.one_capture.hypotheses.of_exchanges import OfExchanges, of_exchanges
 from detector.one_capture.hypotheses.splits import Groups
-from detector.one_capture.hypotheses.sums import by_group, log, sum_nats
+from detector.one_capture.hypotheses.sums import any_leg, by_group, log, sum_nats
 from detector.one_capture.likelihoods.priors import Priors
 from detector.one_capture.likelihoods.references.port_references import PortReferences
 from detector.one_capture.likelihoods.timing_tables import Floats
@@ -60,10 +61,10 @@ _DEVICES_SHARE = 0.9
 HOLDS_ACKS = 0.005
 
 #: Hypotheses of a split in the network but for that of one whose acknowledgements are held back.
-_SPLITS = ("split", "connects first", "cache", "unsteady", "split and devices")
+_SPLITS = ("split", "connects first", "cache", "unsteady", "split and devices", "split and slow handshakes")
 
 #: Hypotheses of groups that are late, but for those in which members are late each by itself.
-_LATE = ("busy", "devices", "programs", "slow handshakes")
+_LATE = ("busy", "devices", "programs", "slow handshakes", "own times")
 
 #: Of edges, those that fetch what they do not hold over connections of their own, which crosses a leg inside the site
 #: as behind a front; the others make it. Assumed: no number of answers tells one from the other.
@@ -78,8 +79,14 @@ _CROWDS = 0.5
 
 #: Hypotheses in which each client has a leg, or is late, by itself.
 _BY_CLIENT = (
-    "split", "unsteady", "split and devices", "each by itself", "busy", "devices", "programs", "slow handshakes",
+    "split", "unsteady", "split and devices", "split and slow handshakes", "each by itself", "busy", "devices",
+    "programs", "slow handshakes", "own times",
 )  # fmt: skip
+
+#: Of clients that are late in all as steadily as a leg, those that take a time of their own in each connection, not one
+#: for all, as work comes and goes beside them; and of these those that stand at wires, as programs do. Assumed, each by
+#: half: nothing was counted.
+_OWN_TIMES, _OWN_TIMES_AT_WIRES = 0.5, 0.5
 
 #: Fields of a posterior that have a row for each member.
 BY_MEMBER = ("leg_nats", "member_site", "member_wired_site")
@@ -213,6 +220,7 @@ def _nats(groups: Groups, seen: Seen, of: OfExchanges) -> dict[str, Floats]:
     programs = priors.programs * (seen.programs > -np.inf)
     fronts = groups.front_share() * (seen.one_front > -np.inf)
     slow_handshakes = priors.slow_handshakes * (seen.slow_handshakes + of.slow_handshakes > -np.inf)
+    slow_keys = np.log(np.maximum(slow_handshakes, _NEVER))
     edges = priors.edges * (of.edges > -np.inf)
     late = together * (priors.fleet + priors.busy + priors.devices) + programs + slow_handshakes + edges + fronts
     plain = np.log(1.0 - late - priors.handshakes_answered)
@@ -225,6 +233,7 @@ def _nats(groups: Groups, seen: Seen, of: OfExchanges) -> dict[str, Floats]:
         "cache": log(priors.split * priors.caches) + of.cached + seen.split,
         "unsteady": log(priors.split * priors.unsteady) + of.unsteady + seen.split,
         "split and devices": log(priors.split) + np.log(together) + log(priors.devices) + devices + seen.split,
+        "split and slow handshakes": log(priors.split) + slow_keys + of.slow_handshakes_behind + seen.split,
         "holding": log(priors.split * HOLDS_ACKS) + of.answered + seen.holding,
         "handshakes answered": whole + log(priors.handshakes_answered) + of.answered + seen.handshakes_answered,
         "each by itself": whole + plain + np.log(1 - _ALIKE * together) + of.end + seen.end,
@@ -237,6 +246,7 @@ def _nats(groups: Groups, seen: Seen, of: OfExchanges) -> dict[str, Floats]:
         "programs": whole + log(priors.programs) + of.programs + seen.programs,
         "edges": whole + log(priors.edges) + of.edges + seen.edges,
         "slow handshakes": whole + log(priors.slow_handshakes) + of.slow_handshakes + seen.slow_handshakes,
+        "own times": impossible,  # but in crowds
     }
 
 
@@ -256,10 +266,27 @@ def _with_crowds(
         of = of_exchanges(crowd, unknown, nothing, None, None)
         # Programs stand at wires and clients anywhere: so many steady ones would prove what no answer shows.
         own = _nats(crowd, seen, replace(of, programs=np.minimum(of.programs, of.split)))
+        own["own times"] = _own_times(crowd, groups, seen)
     found = {name: column.copy() for name, column in nats.items()}
     for name in _BY_CLIENT:
         found[name][may] = np.logaddexp(log(1 - _CROWDS) + nats[name][may], log(_CROWDS) + own[name][may])
     return found
+
+
+def _own_times(crowd: Groups, groups: Groups, seen: Seen) -> Floats:
+    """Log-likelihoods of groups, prior included, of hosts that take a time of their own in each connection before all
+    that they say, closes as well, as steadily as legs would.
+
+    A split whose legs are each connection's own fits any times; so do these, so that neither the number of connections
+    nor how steady each of them is tells one from the other. What stands behind one address is late together, as often
+    as one client is that closes as late; of several addresses devices delay all, as often as elsewhere."""
+    priors = groups.priors
+    answering = by_group(groups.members.answers.astype(np.float64), groups.group, groups.count)
+    late = np.where(answering > 1, priors.devices, (1 - CLOSES_AT_ONCE) * priors.late)
+    share = log(priors.steady * _OWN_TIMES) + np.log(late)
+    beside = np.logaddexp(log(1 - _OWN_TIMES_AT_WIRES) + seen.end, log(_OWN_TIMES_AT_WIRES) + seen.programs)
+    found: Floats = log(1 - priors.split) + share + by_group(any_leg(crowd.members.legs), crowd.group, crowd.count)
+    return found + beside
 
 
 def _devices(members: MemberNats, priors: Priors) -> Floats:

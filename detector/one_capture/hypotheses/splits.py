@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -77,6 +78,11 @@ class Groups(Struct, frozen=True):
         return replace(self, members=self.members.of_habit(number)) if self.members.habits else self
 
     @property
+    def _shaking(self) -> npt.NDArray[np.bool_]:
+        """By group, whether any member answered in TLS handshakes."""
+        return by_group(self.members.shakes_hands.astype(np.float64), self.group, self.count) > 0
+
+    @property
     def legs(self) -> Floats:
         """Log-likelihoods by member and leg that everything crosses."""
         return self.members.legs + self.reference.nats[:, 1:]
@@ -110,11 +116,19 @@ class Groups(Struct, frozen=True):
             return np.full(self.count, _NEVER)
         end = self._where_references_cross_nothing()
         members = self.members.programs + end.reference.nats[:, 1:]
-        as_late, at_once = (end._split(own, common) for own, common in zip(members, self.alike.programs, strict=True))
-        either: Floats = np.logaddexp(log(1 - _PROGRAMS_CLOSE) + as_late, log(_PROGRAMS_CLOSE) + at_once)
-        if self.priors.closes:
-            return either
-        return np.minimum(either, np.maximum.reduce([end.crossing(), end.behind_tls(), end.cached(cached)]))
+        rows = [end._split(own, common) for own, common in zip(members, self.alike.programs, strict=True)]
+        plain, with_keys = (
+            np.logaddexp(log(1 - _PROGRAMS_CLOSE) + as_late, log(_PROGRAMS_CLOSE) + at_once)
+            for as_late, at_once in (rows[:2], rows[2:])
+        )
+        if not self.priors.closes:
+            plain = np.minimum(plain, np.maximum.reduce([end.crossing(), end.behind_tls(), end.cached(cached)]))
+        keys = self.priors.slow_handshakes * self._shaking
+        with np.errstate(divide="ignore"):  # no keys
+            either: Floats = np.logaddexp(
+                np.log1p(-keys) + plain, np.log(keys) + np.minimum(with_keys, end.slow_handshakes_behind())
+            )
+        return either
 
     def edges(self, cached: CacheNats | None) -> Floats:
         """Log-likelihoods by group of several servers at one place that answer TLS handshakes, or what they hold, at
@@ -124,8 +138,7 @@ class Groups(Struct, frozen=True):
             return np.full(self.count, _NEVER)
         end = self._where_references_cross_nothing()
         several = by_group(self.members.answers.astype(np.float64), self.group, self.count) > 1
-        shaking = by_group(self.members.shakes_hands.astype(np.float64), self.group, self.count) > 0
-        ending_tls = np.where(shaking, end.behind_tls(), _NEVER)
+        ending_tls = np.where(self._shaking, end.behind_tls(), _NEVER)
         return np.where(several, np.maximum(ending_tls, end.cached(cached)), _NEVER)
 
     def slow_handshakes(self) -> Floats:
@@ -133,10 +146,16 @@ class Groups(Struct, frozen=True):
         each its own time or all the same; references cross no leg."""
         if not self.priors.slow_handshakes:
             return np.full(self.count, _NEVER)
-        shaking = by_group(self.members.shakes_hands.astype(np.float64), self.group, self.count) > 0
         end = self._where_references_cross_nothing()
         found = end._split(self.members.slow_handshakes + end.reference.nats[:, 1:], self.alike.slow_handshakes)
-        return np.where(shaking, found, _NEVER)
+        return np.where(self._shaking, found, _NEVER)
+
+    def slow_handshakes_behind(self) -> Floats:
+        """The same behind a split point, whose leg all that they say and references cross."""
+        if not self.priors.slow_handshakes:
+            return np.full(self.count, _NEVER)
+        behind = self.members.slow_handshakes_behind + self.reference.nats[:, 1:]
+        return np.where(self._shaking, self._split(behind, self.alike.slow_handshakes_behind), _NEVER)
 
     def front_share(self) -> Floats:
         """How often one front of a site stands before all servers of a group: as often as one does before one."""

@@ -89,3 +89,40 @@ def test_the_order_of_connections_and_other_groups_change_nothing() -> None:
     found = judged(shuffled, at_client=False)
     (place,) = (number for number, name in enumerate(found.places.network) if name.startswith("192.0.2."))
     assert float(found.groups.split[place]) == pytest.approx(split(of), abs=1e-9)
+
+
+#: Connections of a few machines behind one address, each late in all that it says and closes by a time of its own, a
+#: person's pause beside (ms): one looks for work now and then, the processors of others are busy now and then.
+LATE_ANEW_MS = (5.6, 85.0, 7.3, 11.7, 8.9, 84.6, 6.4, 10.9, 85.6, 5.2, 11.3, 7.9)
+
+
+def late_anew(connections: int) -> list[Talk]:
+    return [
+        Talk(
+            ADDRESS,
+            [
+                *of_library_and_program([late_ms + more for more in MORE_MS]),
+                (ExchangeKind.TLS_DATA, 4_100.0 + 37 * place),
+            ],
+            round_trip_ms=1.0,
+            close_ms=late_ms + 0.7,
+        )
+        for place, late_ms in enumerate((LATE_ANEW_MS * 3)[:connections])
+    ]
+
+
+@pytest.mark.parametrize("connections", [12, 36])
+def test_hosts_may_be_late_anew_in_each_connection_as_legs_may_be(
+    connections: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the split is granted, a leg for each connection, the host is granted as well: however many there are, the
+    odds are those beforehand."""
+    found = judged(late_anew(connections), at_client=False).groups
+    assert found.late[0] > 0.002
+    monkeypatch.setattr(posteriors, "_OWN_TIMES", 1e-300)
+    assert judged(late_anew(connections), at_client=False).groups.late[0] < found.late[0] / 10
+
+
+def test_more_connections_prove_no_more_than_few() -> None:
+    few, many = (judged(late_anew(connections), at_client=False).groups.late[0] for connections in (12, 36))
+    assert many == pytest.approx(few, rel=0.2)

@@ -93,6 +93,19 @@ def test_steady_handshakes_prove_no_more_than_others_of_slow_machines() -> None:
     assert found.split[0] + found.late[0] + found.fleet[0] > 0.99
 
 
+@pytest.mark.parametrize("own_ms", [(150.0,), (150.0,) * 4, OWN_MS])
+@pytest.mark.parametrize("leg_ms", [15.0, 30.0, 60.0])
+@pytest.mark.parametrize("closes", [False, True])
+def test_slow_keys_behind_a_leg_leave_it_open(own_ms: Sequence[float], leg_ms: float, *, closes: bool) -> None:
+    """What applications say takes the leg, or as long as programs work, and handshakes take longer: neither clears the
+    network, and neither accuses it, however many clients there are."""
+    said = [(ExchangeKind.TLS_DATA, leg_ms + more) for more in MORE_MS[:3]]
+    made = clients([own + leg_ms for own in own_ms], said, leg_ms + 0.6 if closes else None)
+    (group,) = results(made, at_client=False)
+    assert group.verdict is Verdict.INCONCLUSIVE
+    assert 0.75 < split(made) < 0.92
+
+
 def servers(hosts: Sequence[str], near_ms: float, http_ms: float | None = None) -> list[Talk]:
     """Controllers, printers and cameras, whose answers in TLS handshakes take each its own time."""
     return [
