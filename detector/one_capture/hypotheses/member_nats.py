@@ -20,6 +20,7 @@ from detector.one_capture.hypotheses.habits.late_answers import (
     late_close,
     late_or_irregular,
 )
+from detector.one_capture.hypotheses.habits.slow_keys import keys_behind_legs, keys_nats, others_behind_keys
 from detector.one_capture.hypotheses.moments import MomentNats
 from detector.one_capture.hypotheses.natures import WIRED, Paths, by_nature, end_nats
 from detector.one_capture.hypotheses.regular_looks import OF_LATE, LooksNats
@@ -182,11 +183,11 @@ def member_nats(
     once = CONNECTED if habits else 0
     programs, slow_handshakes, slow_behind = np.full((4, *legs.shape), -np.inf), *np.full((2, *legs.shape), -np.inf)
     if priors.programs:
-        prompt_handshakes, keys = end_nats(nats.handshake, paths), _keys(nats, paths)
+        prompt_handshakes, keys = end_nats(nats.handshake, paths), keys_nats(nats, paths)
         by_programs = _said_by_programs(nats, behind[once], paths) + LEG_NATS
         programs = np.concatenate([by_programs + any_time[:, None] for any_time in (prompt_handshakes, any_leg(keys))])
-        slow_handshakes = keys + _not_as_keys(nats, parts[LATE_APPLICATION] - prompt_handshakes, priors, paths)
-        slow_behind = _slow_handshakes_behind(keys, behind[once], paths)
+        slow_handshakes = keys + others_behind_keys(nats, parts[LATE_APPLICATION] - prompt_handshakes, priors, paths)
+        slow_behind = keys_behind_legs(keys, behind[once].all, paths)
         if priors.closes:  # as behind legs, hosts may be late in all by themselves
             slow_handshakes = np.logaddexp(log(1 - priors.late) + slow_handshakes, parts[LATE][:, None])
     of_habits = tuple(each.or_else(legs, behind_tls) for each in of_habits) if habits else ()
@@ -376,29 +377,6 @@ def _said_by_programs(nats: ExchangeNats, said: _Said, paths: Paths) -> Floats:
     late as behind a wired leg, or (second row) all but closes."""
     closing_at_once = by_nature(nats.application) + end_nats(nats.closes, paths)[:, None, None]
     return np.stack([sum_nats(each[..., :WIRED]) - np.log(WIRED) for each in (said.all, closing_at_once)])
-
-
-def _keys(nats: ExchangeNats, paths: Paths) -> Floats:
-    """Log-likelihoods by member and time of libraries that compute keys for so long before TLS handshake flights, as
-    steadily as a leg would take, wherever they stand, and longer as often: times that legs take are no rarer than of
-    these, so that many members prove nothing by that alone."""
-    nats_by_time: Floats = sum_nats(by_nature(nats.handshake) + paths.natures[:, None]) + np.maximum(LEG_NATS, 0.0)
-    return nats_by_time
-
-
-def _not_as_keys(nats: ExchangeNats, late: Floats, priors: Priors, paths: Paths) -> Floats:
-    """Log-likelihoods by member of applications behind such libraries, which answer as others: at once, or `late`."""
-    at_once = log(1 - priors.late_application) + end_nats(nats.application + nats.closes, paths)
-    found: Floats = np.logaddexp(at_once, late)[:, None]
-    return found
-
-
-def _slow_handshakes_behind(keys: Floats, said: _Said, paths: Paths) -> Floats:
-    """Log-likelihoods by member and leg of such libraries behind it: what handshakes take (`keys`) is no less than the
-    leg, each time as probable as end to end, so that what else is said, and closes, tell the leg."""
-    beyond = np.logaddexp.accumulate(keys[:, ::-1], axis=1)[:, ::-1] - np.log(keys.shape[1])
-    found: Floats = beyond + sum_nats(said.all + paths.natures[:, None]) + LEG_NATS
-    return found
 
 
 def _prompt(end: Floats, shifted: Floats, shift_nats: Floats) -> Floats:
