@@ -131,7 +131,8 @@ class FailOn(OptionType[frozenset[str]]):
     "--jobs",
     type=click.IntRange(1),
     metavar="N",
-    help="Processes that judge and make JSON; from two on, both captures are read at once. [default: all usable cores]",
+    help="Processes that judge two captures and make JSON; from two on, captures are read at once. "
+    "[default: all usable cores]",
 )
 @report_option("json", "Write JSON (schema detect-2).", alone=True)
 @report_option("jsonl", "Write JSON Lines, one line a connection.", alone=True)

@@ -182,11 +182,11 @@ def _asked_packets(asked: Detection) -> AskedPackets:
 
 
 def _jobs(asked: Detection) -> int:
-    if asked.jobs is None and len(asked.captures) == 2 and not asked.one_vantage:
+    if asked.jobs is None:
         from pepscope._core import usable_processors
 
         return usable_processors()
-    return asked.jobs or 1
+    return asked.jobs
 
 
 def _write(result: DetectionResult, asked: Detection) -> None:

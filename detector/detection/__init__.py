@@ -19,6 +19,7 @@ from detector.options import (
     refuse_for_one_vantage,
 )
 from detector.presentation.asked import Asked, AskedPackets
+from detector.presentation.provenance import stated_tool
 from pepscope.captures.at_once import open_captures
 from pepscope.captures.capture import Capture, KeptPayload
 from pepscope.captures.files.digest import FileDigest
@@ -29,6 +30,7 @@ from pepscope.processes.logged import log_info
 
 if TYPE_CHECKING:
     from detector.one_capture.networks import NetworkTable
+    from pepscope.captures.provenance import Tool
     from pepscope.results.attention import EndPoints
     from pepscope.results.verdicts import DetectionResult
 
@@ -87,8 +89,9 @@ def detect(
     - `memory_bytes`: packets that take more than this, both captures and the work on them together, are kept in
       temporary files and judged by parts (default: 1 GiB for each capture); judging the largest connection may still
       take some 250 bytes for each packet of it.
-    - `jobs`: processes that judge; from two on both captures are read at once. Where captures are kept in temporary
-      files fewer processes judge if the memory has no room for what each of them loads.
+    - `jobs`: processes that judge two captures; from two on both are read at once, and what judges is imported while
+      captures are read. Where captures are kept in temporary files fewer processes judge if the memory has no room for
+      what each of them loads.
     - `progress`: is called with work done and in all.
 
     Raises CaptureError where a capture cannot be read or holds no TCP, FilterError, and UsageError for options outside
@@ -116,15 +119,10 @@ def detect(
     opened = partial(_opened, paths, filter, share_bytes, progress, at_once=jobs > 1)
     asked = Asked(series, connections, AskedPackets.of(packets))
     if second is None:
-        with garbage_kept():
-            from detector.detection.one_vantage import judge_one_vantage
-            from detector.presentation.provenance import stated_tool
-
         tool = stated_tool(options, filter=filter, networks=networks)
-        return judge_one_vantage(opened, options, table, tool, digested, asked)
+        return _of_one_vantage(opened, options, table, tool, digested, asked)
     captures = opened(True, meanwhile=partial(_import_judging, jobs, names_packets=asked.packets.moments > 0))
     from detector.detection.two_captures import judge_two_captures
-    from detector.presentation.provenance import stated_tool
 
     tool = stated_tool(options, filter=filter, networks=networks)
     return judge_two_captures(captures, options, tool, digested, asked, jobs, share_bytes, progress)
@@ -163,13 +161,28 @@ def detect_vantage(
     share_bytes = _share_bytes(memory_bytes, len(paths))
     digested = _digests_of(paths, are_wanted=digests)
     opened = partial(_opened, paths, filter, share_bytes, progress, at_once=False)
-    with garbage_kept():
-        from detector.detection.one_vantage import judge_one_vantage
-        from detector.presentation.provenance import stated_tool
-
     tool = stated_tool(options, filter=filter, networks=networks, one_vantage=True)
     asked = Asked(series, connections, AskedPackets.of(packets))
-    return judge_one_vantage(opened, options, table, tool, digested, asked)
+    return _of_one_vantage(opened, options, table, tool, digested, asked)
+
+
+def _of_one_vantage(
+    opened: Callable[..., list[Capture]],
+    options: DetectOptions,
+    networks: NetworkTable | None,
+    tool: Tool,
+    digests: Sequence[FileDigest],
+    asked: Asked,
+) -> DetectionResult:
+    """What captures of one vantage point show; `opened` reads them with as much of their payload as is needed."""
+    from detector.one_capture.further_methods import further_methods
+
+    methods = further_methods(options)
+    payload: KeptPayload = True if methods or asked.series else "exchanges"
+    captures = opened(payload, meanwhile=_import_judging_of_one)
+    from detector.detection.one_vantage import judge_one_vantage
+
+    return judge_one_vantage(captures, methods, options, networks, tool, digests, asked)
 
 
 def _share_bytes(memory_bytes: int | None, captures: int) -> int | None:
@@ -190,6 +203,11 @@ def _network_table(path: str) -> NetworkTable:
 def _digests_of(sources: Sequence[str | BinaryIO], *, are_wanted: bool) -> list[FileDigest]:
     """Begin to take the digests of files, while their packets are read; or only to see whether these change."""
     return [FileDigest(source, is_wanted=are_wanted) for source in sources]
+
+
+def _import_judging_of_one() -> None:
+    with garbage_kept():
+        import detector.detection.one_vantage  # noqa: F401
 
 
 def _import_judging(jobs: int, *, names_packets: bool) -> None:

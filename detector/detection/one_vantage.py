@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from detector.detection.temporary_files import temporary_bytes
 from detector.one_capture.detection import judge_vantage
-from detector.one_capture.further_methods import ConnectionsAlone, further_evidence, further_methods
+from detector.one_capture.further_methods import ConnectionsAlone, further_evidence
 from detector.one_capture.networks import NetworkTable
 from detector.options import DetectOptions
 from detector.presentation.asked import Asked
 from detector.presentation.provenance import capture_summary
-from pepscope.captures.capture import Capture, KeptPayload
+from pepscope.captures.capture import Capture
 from pepscope.captures.files.digest import FileDigest
 from pepscope.captures.provenance import Tool
 from pepscope.processes.logged import log_info
 from pepscope.results.verdicts import DetectionResult, GroupSide
 
+if TYPE_CHECKING:
+    from detector.method import Method
+
 _LOG = "pepscope.detect"
 
 
 def judge_one_vantage(
-    opened: Callable[[KeptPayload], Sequence[Capture]],
+    captures: Sequence[Capture],
+    methods: Sequence[Method],
     options: DetectOptions,
     networks: NetworkTable | None,
     tool: Tool,
     digests: Sequence[FileDigest],
     asked: Asked,
 ) -> DetectionResult:
-    """What captures of one vantage point show; `opened` reads them with as much of their payload as is needed."""
-    methods = further_methods(options)
-    captures = opened(True if methods or asked.series else "exchanges")
+    """What captures of one vantage point show, to pepscope's own judgement and to further `methods`."""
     at_client = options.first_at_client
     pairs, groups = judge_vantage(
         captures,

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from detector.options import METHOD_PLUG_INS, DetectOptions
-from pepscope.captures.capture import Capture
 from pepscope.plugins import is_offered
-from pepscope.results.verdicts import Evidence
 
 if TYPE_CHECKING:
     from detector.method import Method, Observation
     from detector.pair import Pair
     from detector.pairing.captures import PairedCaptures
+    from pepscope.captures.capture import Capture
+    from pepscope.results.verdicts import Evidence
 
 
 class ConnectionsAlone:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pepscope
 from detector.options import DetectOptions
 from pepscope.captures.capture import Capture
 from pepscope.captures.files.digest import FileDigest
 from pepscope.captures.provenance import Tool
-from pepscope.results.verdicts import CaptureSummary
+
+if TYPE_CHECKING:
+    from pepscope.results.verdicts import CaptureSummary
 
 _SIDES = {True: "client", False: "server", None: None}
 
@@ -39,6 +43,8 @@ def stated_tool(
 
 def capture_summary(capture: Capture, digest: FileDigest) -> CaptureSummary:
     """A capture as results name it; without a digest, and with a warning, where its file changed while it was read."""
+    from pepscope.results.verdicts import CaptureSummary  # dataclasses, which take longer to make than all else here
+
     grows = (f"{capture.path} changed while it was read: it has no digest",) if digest.changed() else ()
     started_ns, ended_ns = capture.time_span_ns or (None, None)
     return CaptureSummary(

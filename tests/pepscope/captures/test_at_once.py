@@ -109,8 +109,9 @@ def test_progress_is_that_of_both_and_reported_here(files: Callable[..., list[st
     assert all(read <= total for read, total in reports)
 
 
+@pytest.mark.parametrize("contents", [["first", "second"], ["alone"]])
 def test_something_else_is_done_while_files_are_read(
-    files: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+    contents: list[str], files: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_done = threading.Event()
 
@@ -119,7 +120,7 @@ def test_something_else_is_done_while_files_are_read(
         return path
 
     monkeypatch.setattr(at_once, "open_capture", read)
-    paths = files("first", "second")
+    paths = files(*contents)
     assert [*map(str, open_captures(paths, meanwhile=is_done.set))] == paths
 
 
@@ -161,4 +162,6 @@ def test_detection_with_several_jobs_reads_at_once(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(at_once, "open_capture", read)
     results = [detect(*ENDS, jobs=jobs).to_dict() for jobs in (1, 2)]
     assert results[0] == results[1]
-    assert names == {threading.current_thread().name, *(f"reading {end}" for end in ENDS)}
+    assert names == {threading.current_thread().name, f"reading {ENDS[1]}"}
+    alone = [detect(ENDS[0], jobs=jobs).to_dict() for jobs in (1, 2)]
+    assert alone[0] == alone[1]
