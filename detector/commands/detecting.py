@@ -49,8 +49,9 @@ _WITH_PACKETS = ("json", "jsonl", "html", "parquet", "sarif")
 _MADE_BY_PROCESSES = ("json", "jsonl")
 
 #: Objects that are made before Python looks for cycles among them: the objects of a connection hold none, and looking
-#: for some after each 700 takes a fifth of the time.
-_GARBAGE_THRESHOLD = 100_000
+#: for some after each 700 takes a fifth of the time. While packets are named, which are the most objects that there are
+#: at once, a thousand connections have some 160,000; cycles among twice as many take some ten megabytes.
+_GARBAGE_THRESHOLD = 400_000
 
 
 class Detection(NamedTuple):
