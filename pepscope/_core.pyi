@@ -163,9 +163,10 @@ def filled_json(
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Documents one after the other: `order` says of which shape each is, of which `shapes` has the text between the
     gaps and a column a gap, with a row for each document of the shape. Columns are float64 (null where not finite),
-    int64, bool, a list of values (bytes are JSON already), uint32 places in such a list, or texts as a run of UTF-8
-    with the begin and the end of each; `encode` writes values of other types. Also returns where the documents end that
-    `ends` counts. Raises IndexError where a column is too short."""
+    int64, bool, a list of values (bytes are JSON already), uint32 places in such a list, texts as a run of UTF-8 with
+    the begin and the end of each, or uint32 places among such texts that are JSON already; `encode` writes values of
+    other types. Also returns where the documents end that `ends` counts. Raises IndexError where a column is too
+    short."""
 
 #: Texts as a run of UTF-8 with the begin and the end of each, texts, whole numbers, or places in a list of texts.
 _GivenTexts: TypeAlias = (

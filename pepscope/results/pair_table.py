@@ -6,13 +6,13 @@ import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import index
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
 from pepscope.results.evidence.columns import BoolArray, EvidenceColumns, Form, Int64Array
 from pepscope.results.evidence.growing import CodedColumn, Repeated, TextColumn
-from pepscope.results.evidence.named import PairPackets, packets_in, with_packets
+from pepscope.results.evidence.named import PairPackets, SentPackets, packets_in, with_packets
 from pepscope.results.evidence.pieces import Pieces
 from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.pairs.columns import (
@@ -41,6 +41,13 @@ class PairTable(Sequence[PairResult]):
         self._order: Sequence[int] | None = None  # rows by place; None where they stand in order
         for pair in pairs:
             self.append(pair)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_packets": SentPackets.of(self._packets) if self._packets else None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        sent: SentPackets | None = state["_packets"]
+        self.__dict__ = {**state, "_packets": {} if sent is None else sent.by_row()}
 
     @classmethod
     def of(cls, pairs: Sequence[PairResult]) -> PairTable:

@@ -17,6 +17,7 @@ from pepscope.results.encoding.comma_separated import write_rows
 from pepscope.results.encoding.evidence_rows import evidence_columns
 from pepscope.results.encoding.packet_texts import packets_in_ascii
 from pepscope.results.evidence.growing import Coded
+from pepscope.results.evidence.named import shown_on
 from pepscope.results.frames import (
     Column,
     arrow_table,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from pepscope.captures.files.named_packets import EvidencePacket
     from pepscope.results.evidence.named import PairPackets
     from pepscope.results.verdicts import DetectionResult
 
@@ -66,14 +66,8 @@ def _evidence_columns(result: DetectionResult, rows: int) -> Iterator[dict[str, 
 def _packets(packets: Mapping[int, PairPackets], counts: npt.NDArray[np.int64]) -> Coded[str]:
     """The packets that show each finding on pairs with so many findings as JSON texts, as in `detect-2`: `null` where
     none were looked for."""
-    begins = np.cumsum(counts) - counts
-    codes = np.zeros(int(counts.sum()), np.uint32)
-    shown: list[Sequence[EvidencePacket]] = []
-    for place, named in packets.items():
-        begin, count = int(begins[place]), len(named.evidence)
-        codes[begin : begin + count] = 1 + len(shown) + np.arange(count)
-        shown += named.evidence
-    return Coded(codes, ["null", *packets_in_ascii(shown)])
+    codes, shown = shown_on(packets, np.cumsum(counts) - counts, int(counts.sum()))
+    return Coded(codes, packets_in_ascii(shown))
 
 
 def evidence_path(path: str | Path) -> Path:

@@ -19,6 +19,8 @@ enum Column<'py> {
     Numbers(NumberColumn<'py>),
     /// Places in a list.
     Coded(PyReadonlyArray1<'py, u32>, Bound<'py, PyList>),
+    /// Places among texts that are JSON already.
+    CodedJson(PyReadonlyArray1<'py, u32>, Slices<'py>),
     Values(Bound<'py, PyList>),
     Texts(Slices<'py>),
 }
@@ -34,8 +36,11 @@ impl<'py> FromPyObject<'_, 'py> for Column<'py> {
             if parts.len() == 3 {
                 return given.extract().map(Self::Texts);
             }
-            let (codes, values) = given.extract()?;
-            return Ok(Self::Coded(codes, values));
+            let (codes, values): (_, Bound<'py, PyAny>) = given.extract()?;
+            return Ok(match values.cast_into::<PyList>() {
+                Ok(values) => Self::Coded(codes, values),
+                Err(other) => Self::CodedJson(codes, other.into_inner().extract()?),
+            });
         }
         given.extract().map(Self::Numbers)
     }
@@ -47,6 +52,7 @@ enum Values<'a, 'py> {
     Integers(&'a [i64]),
     Truths(&'a [bool]),
     Coded(&'a [u32], &'a Bound<'py, PyList>),
+    CodedJson(&'a [u32], TextColumn<'a>),
     /// Places among values that are JSON already.
     Written(&'a [u32], Vec<Vec<u8>>),
     Others(&'a Bound<'py, PyList>),
@@ -70,14 +76,23 @@ impl<'py> Column<'py> {
                 });
                 Values::Written(codes, written.collect::<PyResult<_>>()?)
             }
+            Column::CodedJson(codes, texts) => Values::CodedJson(codes.as_slice()?, sliced(texts)?),
             Column::Values(values) => Values::Others(values),
-            Column::Texts((content, begins, ends)) => Values::Texts(TextColumn::Sliced {
-                content: content.as_slice()?,
-                begins: begins.as_slice()?,
-                ends: ends.as_slice()?,
-            }),
+            Column::Texts(texts) => Values::Texts(sliced(texts)?),
         })
     }
+}
+
+impl Values<'_, '_> {
+    /// What texts take that are JSON already: they may be longer than all else.
+    fn written_bytes(&self) -> usize {
+        let Values::CodedJson(codes, texts) = self else { return 0 };
+        codes.iter().filter_map(|&code| texts.of(code as usize)).map(|text| text.len()).sum()
+    }
+}
+
+fn sliced<'a>((content, begins, ends): &'a Slices<'_>) -> PyResult<TextColumn<'a>> {
+    Ok(TextColumn::Sliced { content: content.as_slice()?, begins: begins.as_slice()?, ends: ends.as_slice()? })
 }
 
 /// Where the number that a column wrote last stands: many rows have the number of the row before, and finding its digits
@@ -118,6 +133,10 @@ impl Columns for Filling<'_, '_> {
             Values::Coded(codes, values) => {
                 let code = *codes.get(row).ok_or_else(short)?;
                 write_value(out, &values.get_item(code as usize)?, self.encode)?;
+            }
+            Values::CodedJson(codes, texts) => {
+                let code = *codes.get(row).ok_or_else(short)?;
+                out.extend_from_slice(&texts.of(code as usize).ok_or_else(short)?);
             }
             Values::Written(codes, values) => {
                 let code = *codes.get(row).ok_or_else(short)?;
@@ -172,14 +191,15 @@ pub(crate) fn filled_json<'py>(
         .iter()
         .map(|(_, columns)| columns.iter().map(|column| column.extract()).collect::<PyResult<_>>())
         .collect::<PyResult<_>>()?;
-    let mut filled = Vec::new();
+    let (mut filled, mut written) = (Vec::new(), 0);
     for (columns, pieces) in columns.iter().zip(&pieces) {
-        let columns = columns.iter().map(|column| column.values(&encode)).collect::<PyResult<_>>()?;
+        let columns = columns.iter().map(|column| column.values(&encode)).collect::<PyResult<Vec<_>>>()?;
+        written += columns.iter().map(Values::written_bytes).sum::<usize>();
         filled.push(Shape::new(pieces, Filling { columns, encode: &encode }));
     }
     let (order, ends) = (order.as_slice()?, ends.as_slice()?);
     let typical: usize = order.iter().filter_map(|&shape| filled.get(shape as usize)).map(Shape::typical_bytes).sum();
-    let (mut out, mut places, mut begin) = (Vec::with_capacity(typical), Vec::with_capacity(ends.len()), 0);
+    let (mut out, mut places, mut begin) = (Vec::with_capacity(typical + written), Vec::with_capacity(ends.len()), 0);
     let misplaced = || PyValueError::new_err("the ends must ascend within the order, whose shapes must exist");
     for &end in ends {
         let end = usize::try_from(end).map_err(|_| misplaced())?;

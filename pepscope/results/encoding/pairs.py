@@ -20,7 +20,7 @@ from pepscope.results.encoding.reordered import reordered
 from pepscope.results.encoding.shared_writing import made_in_order
 from pepscope.results.encoding.templates import VALUE, Column, Layout, Octets, Template, filled, listed
 from pepscope.results.evidence.columns import Int64Array
-from pepscope.results.evidence.named import PairPackets
+from pepscope.results.evidence.named import PairPackets, shown_on
 from pepscope.results.evidence.reading import EvidenceReader
 from pepscope.results.evidence.recent import RecentBlocks
 from pepscope.results.pair_table import PairTable
@@ -244,14 +244,13 @@ class PairTexts:
         shapes: list[tuple[Template, Sequence[Column]]] = [(each, []) for each in self._around]
         piece_shapes = np.zeros(int(ends[-1]), np.uint32)
         said: list[tuple[Int64Array, SlicedTexts]] = []
-        named = self._named(packets, ends)
+        pointing, shown = shown_on(packets, ends[:-1], len(piece_shapes))
+        members = self._packets.of(shown)
         for part in parts:
             summaries, caveats = part.form.said(len(part.places), part.columns)
             said.append((part.places, summaries))
-            places = part.places.tolist() if named else []
-            of_part = {at: named[place] for at, place in enumerate(places) if place in named}
             piece_shapes[part.places] = len(shapes)
-            shapes.append(self._pieces.shape(part, summaries, caveats, of_part))
+            shapes.append(self._pieces.shape(part, summaries, caveats, (pointing[part.places], members)))
         items = np.asarray(table.columns.reason_item)[rows]
         leading = gathered(said, np.where(items == OWN, -1, ends[:-1] + items))
         head_shapes = np.zeros(len(rows), np.uint32)
@@ -264,16 +263,6 @@ class PairTexts:
             )  # fmt: skip
             shapes.append((self._head(shape), columns))
         return filled(*_order(ends, head_shapes, piece_shapes), shapes)
-
-    def _named(self, packets: Mapping[int, PairPackets], ends: Int64Array) -> dict[int, bytes]:
-        """The members that name packets of those pieces of evidence that have any."""
-        pieces = [
-            (int(ends[place]) + number, shown)
-            for place, named in packets.items()
-            for number, shown in enumerate(named.evidence)
-        ]
-        members = self._packets.of([shown for _, shown in pieces])
-        return {place: text for (place, _), text in zip(pieces, members, strict=True)}
 
     def _head(self, shape: Shape) -> Template:
         if shape not in self._heads:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,19 +70,14 @@ class PieceTexts:
         self._level = level
         self._templates: dict[int, tuple[Form, Template]] = {}  # by object: forms of a table are one for each kind
         self._caveats: dict[tuple[str, ...], bytes] = {}
-        self._unnamed = self.members(UNNAMED)
 
     def shape(
-        self, part: Part, summaries: SlicedTexts, caveats: Coded[tuple[str, ...]], named: Mapping[int, bytes]
+        self, part: Part, summaries: SlicedTexts, caveats: Coded[tuple[str, ...]], packets: Column
     ) -> tuple[Template, list[Column]]:
-        """Pieces of evidence of one form as template and columns; `named` are `members` of those that name packets."""
-        count = len(part.places)
-        codes = np.zeros(count, np.uint32)
-        codes[[*named]] = np.arange(1, len(named) + 1)
-        members = codes, [self._unnamed, *named.values()]
+        """Pieces of evidence of one form as template and columns; `packets` fills in the members that name these."""
         lists: Column = caveats.codes, [self._list(tuple(each)) for each in caveats.values]
         figures = as_columns(part.form.figures(part.columns))
-        return self._template(part.form), [np.asarray(part.strengths, np.float64), summaries, *figures, lists, members]
+        return self._template(part.form), [np.asarray(part.strengths, np.float64), summaries, *figures, lists, packets]
 
     def _template(self, form: Form) -> Template:
         if id(form) not in self._templates:
@@ -98,7 +93,3 @@ class PieceTexts:
             if len(self._caveats) < _MOST_CAVEATS:
                 self._caveats[caveats] = text
         return text
-
-    def members(self, named: dict[str, Any]) -> bytes:
-        """The members that name packets, and the last bracket of the piece."""
-        return b"," + self._layout.text(named, self._level)[1:]

@@ -50,9 +50,9 @@ class Layout(msgspec.Struct, frozen=True):
 #: Text on its way out.
 Octets: TypeAlias = bytes | memoryview
 
-#: The values of a gap, one a document: numbers, a list of values of which bytes are JSON already, or places in such a
-#: list.
-Column = npt.NDArray[Any] | list[Any] | tuple[npt.NDArray[np.uint32], list[Any]] | SlicedTexts
+#: The values of a gap, one a document: numbers, texts, a list of values of which bytes are JSON already, places in such
+#: a list, or places among texts that are JSON already.
+Column = npt.NDArray[Any] | list[Any] | tuple[npt.NDArray[np.uint32], list[Any] | SlicedTexts] | SlicedTexts
 
 
 class Template:
@@ -86,6 +86,9 @@ def filled(
 
 
 def _given(column: Column) -> Any:
+    if isinstance(column, tuple):
+        codes, values = column
+        return codes, values.slices if isinstance(values, SlicedTexts) else values
     return column.slices if isinstance(column, SlicedTexts) else column
 
 

@@ -63,7 +63,7 @@ class Coded(Sequence[Value]):
         return Coded(self.codes[row], self.values) if isinstance(row, slice) else self.values[int(self.codes[row])]
 
     def __iter__(self) -> Iterator[Value]:
-        return map(self.values.__getitem__, self.codes.tolist())
+        return map([*self.values].__getitem__, self.codes.tolist())
 
 
 class TextColumn:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pepscope.captures.tables.texts import durations, times
+from pepscope.captures.tables.texts import SlicedTexts, durations, times
 from pepscope.results.encoding.templates import VALUE, Column, Layout, Template, encoded, filled, listed
 
 TEXTS = st.text(st.characters(codec=None))  # surrogates among them
@@ -36,13 +36,14 @@ ROWS = st.integers(0, 6).flatmap(
 def test_documents_are_those_of_an_encoder(indent: int | None, rows: tuple[list[Any], ...]) -> None:
     values, floats, integers, codes = rows
     coded = np.asarray(codes, np.uint32), ["100 %", None, b'["ready"]']
+    written = coded[0], SlicedTexts.of(['"100 %"', "null", '["ready"]'])
     layout = Layout(indent)
-    template = Template(dict.fromkeys(("%a", "b", "c", "d"), VALUE), layout)
-    columns: list[Column] = [values, np.asarray(floats, np.float64), np.asarray(integers, np.int64), coded]
+    template = Template(dict.fromkeys(("%a", "b", "c", "d", "e"), VALUE), layout)
+    columns: list[Column] = [values, np.asarray(floats, np.float64), np.asarray(integers, np.int64), coded, written]
     texts = template.filled(columns, len(values))
     ready = ["100 %", None, ["ready"]]
     expected = [
-        {"%a": value, "b": real, "c": whole, "d": ready[code]}
+        {"%a": value, "b": real, "c": whole, "d": ready[code], "e": ready[code]}
         for value, real, whole, code in zip(values, floats, integers, codes, strict=True)
     ]
     # Lists that stand in a gap keep the layout that they came with.
@@ -50,7 +51,7 @@ def test_documents_are_those_of_an_encoder(indent: int | None, rows: tuple[list[
         msgspec.json.format(encoded(each), indent=0) for each in expected
     ]
     assert all(text.startswith(b"{" + layout.line(1) + b'"%a"' + layout.after_name) for text in texts)
-    assert [[*listed(column)] for column in columns][2:] == [integers, [coded[1][code] for code in codes]]
+    assert [[*listed(column)] for column in columns][2:4] == [integers, [coded[1][code] for code in codes]]
 
 
 def test_templates_take_turns_and_ends_are_told() -> None:
