@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from detector.one_capture.classes import Explanation
 from detector.one_capture.columns import VantageColumns
@@ -92,15 +93,19 @@ def pair_table(
 
 def _exchange_evidence(sides: Sequence[JudgedSide], rows: slice) -> list[tuple[int, list[EvidenceColumns]]]:
     """What exchanges show of connections, in blocks of so many."""
-    parts = [
-        exchange_evidence_columns(side.side, side.connections.figure_columns(rows), side.connections.explanations[rows])
-        for side in sides
-    ]
-    of_sides = [part for of_side in parts for part in of_side]
+    of_sides: list[EvidenceColumns] = []
+    for side in sides:
+        inside = side.inside(rows)
+        found = exchange_evidence_columns(
+            side.side, side.connections.figure_columns(inside), side.connections.explanations[inside]
+        )
+        if (places := side.rows) is not None:
+            found = [replace(part, rows=places[inside.start + part.rows] - rows.start) for part in found]
+        of_sides += found
     blocks = []
     for block in _parts(slice(0, rows.stop - rows.start), _TOGETHER):
-        inside = [part.between(block.start, block.stop) for part in of_sides]
-        blocks.append((block.stop - block.start, [part for part in inside if len(part)]))
+        among = [part.between(block.start, block.stop) for part in of_sides]
+        blocks.append((block.stop - block.start, [part for part in among if len(part)]))
     return blocks
 
 
@@ -163,23 +168,27 @@ def _judged(sides: Sequence[JudgedSide], count: int) -> _Judged:
         undecided = np.full(count, _INCONCLUSIVE)
         nothing = probability_columns(np.full(count, _UNKNOWN), np.zeros(count, np.bool_))
         return _Judged(undecided, np.zeros(count, np.bool_), nothing, dict.fromkeys(range(count), NO_PATH), set())
-    found = [_on_side(side) for side in sides]
-    worst = np.max([_BADNESS[each.verdict] for each in found], axis=0)
-    shown = np.argmax([_BADNESS[each.verdict] == worst for each in found], axis=0)
-    split = 1.0 - np.prod([1.0 - side.connections.classes.split for side in sides], axis=0)
-    dialogues = np.choose(shown, [side.connections.dialogues for side in sides])
+    found = [_on_side(side, count) for side in sides]
+    bad = np.asarray([np.where(each.is_judged, _BADNESS[each.verdict], -1) for each in found])
+    worst, of = bad.max(axis=0), np.count_nonzero(bad >= 0, axis=0)
+    shown, first = np.argmax(bad == worst, axis=0), np.argmax(bad >= 0, axis=0)
+    split = 1.0 - np.prod([1.0 - side.spread(side.connections.classes.split, count, 0.0) for side in sides], axis=0)
+    dialogues, relays = (
+        np.choose(shown, [side.spread(getattr(side.connections, name), count, False) for side in sides])
+        for name in ("dialogues", "relays")
+    )
     verdict = np.choose(shown, [each.verdict for each in found])
-    reasons, told = dict[int, str](), set[int]()
+    verdict, split = np.where(of > 0, verdict, _INCONCLUSIVE), np.where(of > 0, split, _UNKNOWN)
+    reasons, told = dict.fromkeys(np.flatnonzero(of == 0).tolist(), NO_PATH), set[int]()
     for number, each in enumerate(found):
-        is_shown = shown == number
+        is_shown = (shown == number) & (of > 0)
         told |= set(np.flatnonzero(is_shown & each.is_told).tolist())
         # The evidence of the first side says the reason, but for what a group knows better.
-        is_placed = is_shown & (each.verdict == _SPLIT) & (len(sides) > 1)
-        for row in np.flatnonzero(is_shown & (each.is_told | is_placed | (number > 0))).tolist():
+        is_placed = is_shown & (each.verdict == _SPLIT) & (of > 1)
+        for row in np.flatnonzero(is_shown & (each.is_told | is_placed | (number > first))).tolist():
             why = each.reason(row)
             side = sides[number].side.value
             reasons[row] = f"Between this capture and the {side}s: {why}" if is_placed[row] else why
-    relays = np.choose(shown, [side.connections.relays for side in sides])
     return _Judged(verdict, relays, probability_columns(split, dialogues), reasons, told)
 
 
@@ -188,9 +197,13 @@ _BADNESS = np.asarray([2 if each.is_split else each is Verdict.INCONCLUSIVE for 
 
 
 class _OnSide(Struct, frozen=True):
-    """Connections as one side shows them, which their groups may know better."""
+    """All connections as one side shows those that it judges, which their groups may know better.
+
+    `place` is that of each among those that are judged here; -1 where one is not.
+    """
 
     connections: JudgedPools
+    place: Ints
     explanation: Ints
     verdict: Ints
     too_short: npt.NDArray[np.bool_]
@@ -202,19 +215,33 @@ class _OnSide(Struct, frozen=True):
         told: npt.NDArray[np.bool_] = self.too_short | self.at_odds
         return told
 
+    @property
+    def is_judged(self) -> npt.NDArray[np.bool_]:
+        """Which connections are judged here."""
+        judged: npt.NDArray[np.bool_] = self.place >= 0
+        return judged
+
     def reason(self, row: int) -> str:
         """Why a connection has its verdict."""
-        figures = self.connections.figures(row, 1)
+        figures = self.connections.figures(int(self.place[row]), 1)
         if self.too_short[row]:
             return leg_too_short(figures)
         return at_odds(figures) if self.at_odds[row] else reason(figures, Explanation(int(self.explanation[row])))
 
 
-def _on_side(side: JudgedSide) -> _OnSide:
+def _on_side(side: JudgedSide, count: int) -> _OnSide:
     places = side.posteriors.places
     explanation, alone = side.connections.explanations, side.alone.explanations
     of_group = _CODES[side.groups.explanations][places.member_group[places.member]]
     too_short = (_CODES[alone] == _REGULAR) & (of_group == _SPLIT)
     odd = (_CODES[alone] == _SPLIT) & (of_group == _REGULAR) & (alone != Explanation.SITE)
     verdict = np.where(too_short | odd, _INCONCLUSIVE, _CODES[explanation])
-    return _OnSide(side.connections, explanation, verdict, too_short, odd)
+    place = np.arange(len(explanation))
+    return _OnSide(
+        side.connections,
+        side.spread(place, count, -1),
+        side.spread(explanation, count, 0),
+        side.spread(verdict, count, _INCONCLUSIVE),
+        side.spread(too_short, count, False),
+        side.spread(odd, count, False),
+    )

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from detector.one_capture import pools
-from detector.one_capture.columns import VantageColumns, vantage_columns
+from detector.one_capture.columns import VantageColumns, selected, vantage_columns
 from detector.one_capture.connections import pair_table
 from detector.one_capture.judging import JudgedSide, group_results, judged_connections, judged_groups
+from detector.one_capture.members import Ints
 from detector.one_capture.networks import NetworkTable
 from detector.one_capture.reasons.sentences import group_verdict_remark
 from detector.one_capture.reasons.shown_signs import with_shown_signs
 from detector.one_capture.side_posteriors import SidePosteriors, weigh_side
-from detector.one_capture.sides import judged_sides
+from detector.one_capture.sides import Stretch, judged_stretches
 from pepscope.captures.capture import Capture
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import (
@@ -41,18 +43,24 @@ def judge_vantage(
     carry what a page draws of them.
     """
     vantage = vantage_columns(captures)
-    sides = _judged_sides(vantage, taken_at, networks, least_probability)
+    stretches = judged_stretches(vantage.columns, taken_at, vantage.declared.asks)
+    of_sides = [_on(vantage, stretch) for stretch in stretches]
+    sides = _judged_sides(of_sides, stretches, networks, least_probability)
     pairs, told_places = pair_table(vantage, sides, further_evidence, least_probability)
     told = np.asarray(sorted(told_places), np.int64)
+    number = np.arange(len(vantage.capture)) - np.searchsorted(vantage.capture, vantage.capture)
     groups = [
         result
-        for side in sides
-        for result in with_shown_signs(_group_results(side), vantage, side.posteriors, side.groups.explanations)
-    ]
+        for side, seen in zip(sides, of_sides, strict=True)
+        for result in with_shown_signs(
+            _group_results(side), seen, side.posteriors, side.groups.explanations,
+            number if side.rows is None else number[side.rows],
+        )
+    ]  # fmt: skip
     if series:
         from detector.one_capture.group_series import with_series
 
-        groups = with_series(groups, vantage, [side.posteriors for side in sides])
+        groups = with_series(groups, [(seen, side.posteriors) for seen, side in zip(of_sides, sides, strict=True)])
     for group in groups:
         if group.verdict is Verdict.INCONCLUSIVE or len(group.pairs) < 2:
             continue
@@ -70,24 +78,38 @@ def vantage_groups(
     least_probability: float,
 ) -> tuple[GroupResult, ...]:
     """The groups alone that `judge_vantage` gives, without the signs that are only shown: packets may be gone."""
-    sides = _judged_sides(vantage, taken_at, networks, least_probability)
+    stretches = judged_stretches(vantage.columns, taken_at, vantage.declared.asks)
+    of_sides = [_on(vantage, stretch) for stretch in stretches]
+    sides = _judged_sides(of_sides, stretches, networks, least_probability)
     return tuple(result for side in sides for result in _group_results(side))
 
 
+def _on(vantage: VantageColumns, stretch: Stretch) -> VantageColumns:
+    """What is seen of the connections that are judged on a stretch."""
+    if stretch.rows is None:
+        return vantage
+    return selected(vantage, stretch.rows, np.ones(len(vantage.references), np.bool_))
+
+
 def _judged_sides(
-    vantage: VantageColumns, taken_at: GroupSide | None, networks: NetworkTable | None, least_probability: float
+    of_sides: Sequence[VantageColumns],
+    stretches: Sequence[Stretch],
+    networks: NetworkTable | None,
+    least_probability: float,
 ) -> list[JudgedSide]:
+    """The stretches judged, of which `of_sides` say what is seen."""
     table = NetworkTable() if networks is None else networks
     return [
-        _judged(weigh_side(vantage, side, table), least_probability)
-        for side in judged_sides(vantage.columns, taken_at, asks_proxy=bool(vantage.declared.asks.any()))
-    ]  # fmt: skip
+        _judged(weigh_side(seen, stretch.side, table), least_probability, stretch.rows)
+        for seen, stretch in zip(of_sides, stretches, strict=True)
+    ]
 
 
-def _judged(posteriors: SidePosteriors, least_probability: float) -> JudgedSide:
+def _judged(posteriors: SidePosteriors, least_probability: float, rows: Ints | None) -> JudgedSide:
     members = pools.of_members(posteriors)
     groups = judged_groups(posteriors, members, least_probability)
-    return JudgedSide(posteriors, members, groups, *judged_connections(posteriors, members, least_probability, groups))
+    connections = judged_connections(posteriors, members, least_probability, groups)
+    return JudgedSide(posteriors, members, groups, *connections, rows)
 
 
 def _group_results(side: JudgedSide) -> list[GroupResult]:
@@ -95,4 +117,7 @@ def _group_results(side: JudgedSide) -> list[GroupResult]:
     group = places.member_group[places.member]
     order = np.argsort(group, kind="stable")
     numbers = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
-    return group_results(side.posteriors, side.members, side.groups, [part.tolist() for part in numbers])
+    results = group_results(side.posteriors, side.members, side.groups, [part.tolist() for part in numbers])
+    if (rows := side.rows) is None:
+        return results
+    return [replace(each, pairs=tuple(rows[np.asarray(each.pairs, np.int64)].tolist())) for each in results]

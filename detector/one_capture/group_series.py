@@ -32,13 +32,14 @@ _Bools = npt.NDArray[np.bool_]
 
 
 def with_series(
-    groups: Sequence[GroupResult], vantage: VantageColumns, sides: Sequence[SidePosteriors]
+    groups: Sequence[GroupResult], sides: Sequence[tuple[VantageColumns, SidePosteriors]]
 ) -> list[GroupResult]:
-    """The groups, side by side as they were judged, with the series of those that deserve attention."""
+    """The groups, side by side as they were judged by what is seen there, with the series of those that deserve
+    attention."""
     found = list(groups)
     start = 0
     wanted = set(sorted(range(len(found)), key=lambda place: group_attention(found[place]))[:SERIES_GROUPS])
-    for side in sides:
+    for vantage, side in sides:
         count = len(side.places.network)
         numbers = [number for number in range(count) if start + number in wanted]
         shown = _Shown.of(vantage, side)

@@ -130,13 +130,28 @@ class JudgedPools(Struct, frozen=True, dict=True):
 
 
 class JudgedSide(Struct, frozen=True):
-    """One judged side with its pools."""
+    """One judged side with its pools, of the connections at `rows` of all (None: all of them)."""
 
     posteriors: SidePosteriors
     members: Pools
     groups: JudgedPools
     connections: JudgedPools  # given the others of their groups
     alone: JudgedPools  # the same, each by itself
+    rows: Ints | None = None
+
+    def inside(self, rows: slice) -> slice:
+        """Those of its connections, counted by themselves, that are among these `rows` of all."""
+        if self.rows is None:
+            return rows
+        return slice(*np.searchsorted(self.rows, [rows.start, rows.stop]).tolist())
+
+    def spread(self, values: npt.NDArray[Any], count: int, nothing: Any) -> npt.NDArray[Any]:
+        """Values of its connections at the places of these among all `count`, and `nothing` at the others."""
+        if self.rows is None:
+            return values
+        spread = np.full(count, nothing, values.dtype)
+        spread[self.rows] = values
+        return spread
 
     @property
     def side(self) -> GroupSide:

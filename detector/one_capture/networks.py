@@ -194,6 +194,12 @@ def _prefixes(rows: npt.NDArray[np.uint8]) -> Ints:
 
 def distinct_addresses(rows: npt.NDArray[np.uint8]) -> tuple[list[str], Ints]:
     """The distinct ones of addresses (rows of 16 bytes) as text, and the place of each row's among them."""
+    place, distinct = address_numbers(rows)
+    return [str(text) for text in address_texts(distinct)], place
+
+
+def address_numbers(rows: npt.NDArray[np.uint8]) -> tuple[Ints, npt.NDArray[np.uint8]]:
+    """The place of each address among the distinct ones, and these (rows of 16 bytes)."""
     halves = np.ascontiguousarray(rows).view(">u8").astype(np.uint64)
     place, first = numbered([halves[:, 0], halves[:, 1]])
-    return [str(text) for text in address_texts(rows[first])], place
+    return place, rows[first]

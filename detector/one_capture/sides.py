@@ -5,6 +5,10 @@ anything. In between (a router, a gateway) both stretches of the path can be jud
 networks are no single host: if all of them answer as if they stood here, so may a split point beside the capture, and
 the stretch towards them is judged, too. Nor is it a host's kernel that acknowledges data here where no SYN-ACK comes as
 soon: something connects further on before it answers (the NAT of a virtual machine, a tunnel's application, a relay).
+
+A host that serves and asks others (a web server with a database elsewhere, a mail relay) stands at the servers' end of
+some connections and at the clients' end of others. So where it is seen to do both, each connection is judged towards
+the end that is not this host, whichever of them are more.
 """
 
 from __future__ import annotations
@@ -14,8 +18,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.one_capture.likelihoods.timing_tables import Floats
+from detector.one_capture.members import Ints, quantiles
+from detector.one_capture.networks import address_numbers
 from detector.options import PREFIX_IPV4, PREFIX_IPV6
 from pepscope.results.distinct import distinct
 from pepscope.results.verdicts import GroupSide
@@ -29,8 +36,63 @@ OWN_SHARE = 0.1
 #: A host has addresses of one network, or of two where it has two uplinks; servers of more are several hosts.
 _NETWORKS_OF_A_HOST = 2
 
+_SIDES = tuple(GroupSide)
+
+#: The columns that say which end of a connection is near.
+_READ = (
+    "first_time_ns", "handshake_ack_ns", "handshake_syn_ack_ns", "down_round_trip_time_min_ns",
+    "up_round_trip_time_min_ns", "server_address",
+)  # fmt: skip
+
 #: How IPv4 addresses begin that stand among those of IPv6 (RFC 4291, section 2.5.5.2).
 _IPV4_MAPPED = bytes(10) + b"\xff\xff"
+
+
+class Stretch(Struct, frozen=True):
+    """One side to judge, and the connections that are judged there, in ascending order; None: all of them."""
+
+    side: GroupSide
+    rows: Ints | None = None
+
+
+def judged_stretches(
+    columns: Mapping[str, npt.NDArray[Any]], taken_at: GroupSide | None, asks_proxy: npt.NDArray[np.bool_]
+) -> list[Stretch]:
+    """The sides to judge (`judged_sides`), each with its connections: all, unless the capture's own host is the client
+    of some and the server of others. `asks_proxy` is whether the client of each asks for a proxy."""
+    asks, serves = (None, None) if taken_at is not None else _roles_of_own_host(columns)
+    if asks is None or serves is None:
+        return [Stretch(side) for side in judged_sides(columns, taken_at, asks_proxy=bool(asks_proxy.any()))]
+    judged = np.zeros((len(GroupSide), len(asks)), np.bool_)
+    for rows in (np.flatnonzero(part) for part in (asks, serves, ~asks & ~serves)):
+        of_rows = {name: columns[name][rows] for name in _READ}
+        for side in judged_sides(of_rows, None, asks_proxy=bool(asks_proxy[rows].any())):
+            judged[_SIDES.index(side), rows] = True
+    return [Stretch(side, np.flatnonzero(judged[number])) for number, side in enumerate(_SIDES) if judged[number].any()]
+
+
+def _roles_of_own_host(
+    columns: Mapping[str, npt.NDArray[Any]],
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]] | tuple[None, None]:
+    """Which connections the capture's own host opens, and which it serves, where it does both. Its addresses answer as
+    soon as a kernel, at whichever end they stand, where the other end does not."""
+    clients_s, servers_s = _ends_s(columns)
+    if not (_is_here(clients_s, servers_s) | _is_here(servers_s, clients_s)).any():
+        return None, None
+    numbers, addresses = address_numbers(np.concatenate([columns["client_address"], columns["server_address"]]))
+    typical_s = quantiles(np.concatenate([clients_s, servers_s]), numbers, len(addresses), 0.5)[numbers]
+    (client, server), (client_s, server_s) = np.split(numbers, 2), np.split(typical_s, 2)
+    here = np.unique(np.concatenate([client[_is_here(client_s, server_s)], server[_is_here(server_s, client_s)]]))
+    own_client, own_server = np.isin(client, here), np.isin(server, here)
+    asks, serves = own_client & ~own_server, own_server & ~own_client
+    if not (asks.any() and serves.any()) or _networks(addresses[here]) > _NETWORKS_OF_A_HOST:
+        return None, None
+    return asks, serves
+
+
+def _is_here(near_s: Floats, far_s: Floats) -> npt.NDArray[np.bool_]:
+    """Where one end answers as soon as a kernel here and the other one does not, or stands much farther away."""
+    return np.asarray((near_s < OWN_HOST_S) & ~((far_s < OWN_HOST_S) & (near_s >= OWN_SHARE * far_s)))
 
 
 def judged_sides(
@@ -46,8 +108,7 @@ def judged_sides(
         return (taken_at,)
     if not len(columns["first_time_ns"]):
         return ()
-    servers_s = _least_s(columns["handshake_syn_ack_ns"], columns["up_round_trip_time_min_ns"])
-    clients_s = _least_s(columns["handshake_ack_ns"], columns["down_round_trip_time_min_ns"])
+    clients_s, servers_s = _ends_s(columns)
     to_server_s, to_client_s = _typical_s(servers_s), _typical_s(clients_s)
     if np.isnan(to_server_s) or np.isnan(to_client_s):
         return _by_one_end(to_client_s, to_server_s)
@@ -87,6 +148,14 @@ def _connect_first(syn_ack_ns: npt.NDArray[np.int64]) -> bool:
     """Whether SYN-ACKs were seen (-1 stands for none), and none as soon as a kernel's."""
     seen = syn_ack_ns[syn_ack_ns >= 0]
     return len(seen) > 0 and bool(seen.min() >= OWN_HOST_S * 1e9)
+
+
+def _ends_s(columns: Mapping[str, npt.NDArray[Any]]) -> tuple[Floats, Floats]:
+    """The least time of each connection to its client and to its server."""
+    return (
+        _least_s(columns["handshake_ack_ns"], columns["down_round_trip_time_min_ns"]),
+        _least_s(columns["handshake_syn_ack_ns"], columns["up_round_trip_time_min_ns"]),
+    )
 
 
 def _least_s(handshake_ns: npt.NDArray[np.int64], data_ns: npt.NDArray[np.int64]) -> Floats:

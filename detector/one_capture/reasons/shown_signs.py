@@ -73,14 +73,18 @@ _END_TO_END_MAY_SHUT = (
 
 
 def with_shown_signs(
-    groups: Sequence[GroupResult], vantage: VantageColumns, posteriors: SidePosteriors, explanations: Ints
+    groups: Sequence[GroupResult],
+    vantage: VantageColumns,
+    posteriors: SidePosteriors,
+    explanations: Ints,
+    in_capture: Ints,
 ) -> list[GroupResult]:
     """The groups of a side, which `explanations` explain, with what their clocks, long transfers and first flights
-    show."""
+    show; `in_capture` is the number of each connection in its capture."""
     shown: dict[int, list[Evidence]] = {}
     signs = (
         _one_clock(vantage, posteriors, explanations),
-        _load(vantage, posteriors),
+        _load(vantage, posteriors, in_capture),
         declared_roles(vantage, posteriors),
         read_first_flights(vantage, posteriors, np.isin(explanations, SPLITS)),
     )
@@ -146,7 +150,7 @@ def _clock_evidence(addresses: Sequence[str], sharing: Ints, clocks: MemberClock
     )  # fmt: skip
 
 
-def _load(vantage: VantageColumns, posteriors: SidePosteriors) -> Iterable[tuple[int, Evidence]]:
+def _load(vantage: VantageColumns, posteriors: SidePosteriors, in_capture: Ints) -> Iterable[tuple[int, Evidence]]:
     """Groups whose long transfers towards the far host queue on the path, or shut a window."""
     places = posteriors.places
     near = Direction.UP if posteriors.side is GroupSide.CLIENT else Direction.DOWN
@@ -154,7 +158,7 @@ def _load(vantage: VantageColumns, posteriors: SidePosteriors) -> Iterable[tuple
     chosen = longest(sent_bytes, places.group, vantage.columns["packets"].astype(np.int64))
     if not len(chosen):
         return
-    load = _load_responses(vantage, chosen)
+    load = _load_responses(vantage, chosen, in_capture[chosen])
     told, group = np.unique(places.group[chosen], return_inverse=True)
     found = member_load(load, near, group, len(told))
     for place, number in enumerate(told.tolist()):
@@ -174,14 +178,13 @@ def longest(sent_bytes: Ints, group: Ints, packets: Ints) -> Ints:
     return np.sort(order[before < max(_READ_ANYWAY, packets.sum() // _READ_PART)])
 
 
-def _load_responses(vantage: VantageColumns, chosen: Ints) -> LoadResponses:
-    """Load responses of these connections, which captures count each from 0."""
+def _load_responses(vantage: VantageColumns, chosen: Ints, number: Ints) -> LoadResponses:
+    """Load responses of these connections, which have these numbers in their captures."""
     of_capture = vantage.capture[chosen]
-    first = np.searchsorted(vantage.capture, np.arange(len(vantage.captures)))
     parts = [
-        capture.load_responses((chosen[of_capture == number] - first[number]).tolist())
-        for number, capture in enumerate(vantage.captures)
-        if (of_capture == number).any()
+        capture.load_responses(number[of_capture == place].tolist())
+        for place, capture in enumerate(vantage.captures)
+        if (of_capture == place).any()
     ]
     names = LoadResponses.__struct_fields__
     return LoadResponses(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})

@@ -60,7 +60,7 @@ def named(acknowledged_ms: Sequence[float], question_bytes: int, *, leg_ms: floa
     judged = weigh_side(made, GroupSide.CLIENT, NetworkTable())
     groups = judged_groups(judged, pools.of_members(judged), DECISION_PROBABILITY)
     results = group_results(judged, pools.of_members(judged), groups, [range(len(made.capture))])
-    (found,) = with_shown_signs(results, made, judged, groups.explanations)
+    (found,) = with_shown_signs(results, made, judged, groups.explanations, np.arange(len(made.capture)))
     return [item for item in found.evidence if item.finding == FirstFlightFinding.FIRST_FLIGHTS_READ]
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detector.one_capture.sides import judged_sides
+from detector.one_capture.sides import Stretch, judged_sides, judged_stretches
 from pepscope.results.verdicts import GroupSide
 
 CLIENT, SERVER = (GroupSide.CLIENT,), (GroupSide.SERVER,)
@@ -126,3 +126,49 @@ def test_neither_names_nor_order_matter(ends: list[tuple[float | None, float | N
     typical = [np.median([time for time in times if time is not None] or [-1.0]) for times in (to_client, to_server)]
     if typical[0] != typical[1]:
         assert sides(to_server, to_client) == mirror.get(found, found)
+
+
+OWN, ELSEWHERE, PEOPLE = "192.0.2.30", "198.18.0.5", ["203.0.113.1", "198.51.100.7", "8.8.8.8"]
+
+
+def of_both_roles(asked: int, served: int, database_ms: float = 32.0, own: Sequence[str] = (OWN,)):
+    """A web server's own capture: people's connections to it, and its own to a database."""
+    servers = [ELSEWHERE] * asked + [own[number % len(own)] for number in range(served)]
+    known = columns([0.02] * asked + [40.0] * served, [database_ms] * asked + [0.03] * served, servers)
+    clients = [OWN] * asked + [PEOPLE[number % 3] for number in range(served)]
+    packed = [bytes(10) + b"\xff\xff" + ip_address(each).packed for each in clients]
+    return {**known, "client_address": np.frombuffer(b"".join(packed), np.uint8).reshape(-1, 16)}
+
+
+@pytest.mark.parametrize(("asked", "served"), [(144, 36), (36, 144), (1, 40), (40, 1)])
+@pytest.mark.parametrize("database_ms", [0.3, 32.0])
+def test_a_host_that_serves_and_asks_is_left_on_both_ways(asked: int, served: int, database_ms: float) -> None:
+    stretches = judged_stretches(of_both_roles(asked, served, database_ms), None)
+    assert {each.side: each.rows.tolist() for each in stretches} == {
+        GroupSide.CLIENT: list(range(asked)),
+        GroupSide.SERVER: list(range(asked, asked + served)),
+    }
+
+
+def test_what_is_judged_of_one_connection_depends_on_no_other_ones() -> None:
+    alone = [judged_sides({name: column[rows] for name, column in of_both_roles(9, 4).items()}, None)
+             for rows in (slice(0, 9), slice(9, 13))]  # fmt: skip
+    assert alone == [CLIENT, SERVER]
+
+
+@pytest.mark.parametrize("side", GroupSide)
+def test_the_user_is_believed_of_all_connections(side: GroupSide) -> None:
+    assert judged_stretches(of_both_roles(9, 4), side) == [Stretch(side)]
+
+
+def test_hosts_of_many_networks_that_ask_and_answer_here_are_no_single_host() -> None:
+    """Right before a split point all that is asked and all that asks seems to stand here."""
+    known = of_both_roles(4, 4, own=[f"198.18.{number}.1" for number in range(1, 5)])
+    assert all(each.rows is None for each in judged_stretches(known, None))
+
+
+def test_a_router_between_clients_and_servers_sees_all_connections_both_ways() -> None:
+    known = of_both_roles(4, 4)
+    known["handshake_ack_ns"] = np.full(8, 5_000_000)
+    known["handshake_syn_ack_ns"] = np.full(8, 20_000_000)
+    assert judged_stretches(known, None) == [Stretch(GroupSide.CLIENT), Stretch(GroupSide.SERVER)]

@@ -51,7 +51,7 @@ def clock_shown(hosts: Sequence[str], zeros_s: Sequence[float], rate_hz: float =
     members = pools.of_members(judged)
     groups = judged_groups(judged, members, DECISION_PROBABILITY)
     results = group_results(judged, members, groups, [range(len(hosts))])
-    found = with_shown_signs(results, made, judged, groups.explanations)
+    found = with_shown_signs(results, made, judged, groups.explanations, np.arange(len(made.capture)))
     return [item for item in found[0].evidence if item.finding == SharedClockFinding.ONE_CLOCK]
 
 
