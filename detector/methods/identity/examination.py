@@ -40,7 +40,7 @@ from detector.pair import Pair
 from detector.streams.loaded import confidence_of, packets_of
 from detector.streams.sides import Sides
 from detector.vantage.not_captured import hold_pure_acknowledgements
-from pepscope.captures.direction import DIRECTIONS
+from pepscope.captures.direction import DIRECTIONS, Direction
 from pepscope.captures.packets import Int64Array
 from pepscope.results.evidence.columns import (
     BoolArray,
@@ -113,7 +113,7 @@ class _Weighed(NamedTuple):
     total: FloatArray
     other_acknowledger: FloatArray
     own_acknowledgement: FloatArray
-    ahead: Int64Array  # acknowledgements ahead of their host
+    ahead: Int64Array  # acknowledgements ahead of their host, by direction of packets (rows): of the client, the server
 
 
 def _judge(compared: Comparison, alone: dict[int, Evidence]) -> list[EvidenceColumns]:
@@ -168,8 +168,7 @@ def _weigh(compared: Comparison) -> _Weighed:
     )
     hard_data, hard_acks = (total_nats(sums, HARD_FIELDS) for sums in (data_sums, acknowledgement_sums))
     return _Weighed(
-        total_nats(data_sums), total_nats(acknowledgement_sums), hard_data, hard_acks, total, others, own,
-        ahead.sum(axis=0),
+        total_nats(data_sums), total_nats(acknowledgement_sums), hard_data, hard_acks, total, others, own, ahead,
     )  # fmt: skip
 
 
@@ -178,7 +177,7 @@ def _findings(weighed: _Weighed, few: BoolArray, changed: BoolArray) -> Int64Arr
     data, acks, total = weighed.data, weighed.acks, weighed.total
     passed = (data >= DECISIVE_NATS) & (weighed.hard_data >= DECISIVE_NATS)
     acks_differ = passed & ((acks <= -DECISIVE_NATS) | (weighed.other_acknowledger > 0))
-    are_ahead = passed & (weighed.ahead >= FEWEST_AHEAD)
+    are_ahead = passed & (weighed.ahead.sum(axis=0) >= FEWEST_AHEAD)
     data_differ = (data <= -DECISIVE_NATS) & (acks >= DECISIVE_NATS)
     data_differ &= weighed.hard_acks >= DECISIVE_NATS
     is_own = weighed.own_acknowledgement >= OWN_ACKNOWLEDGEMENT_NATS
@@ -214,6 +213,8 @@ def _evidence(compared: Comparison, weighed: _Weighed, found: Int64Array) -> lis
         figures, beside = fields if code == _FEW else numbers, list[Figure]()
         if code == _FEW:
             beside = [Figure("arrived", compared.arrived)]
+        elif code == _ACKS_AHEAD:
+            beside = [Figure("ahead_of_client", weighed.ahead[Direction.UP.value])]
         elif code in (_SAME_PACKETS, _SAME_DATA):
             rewriters, beside = rewriter_figures(compared, found == code)
             figures = [*figures, rewriters]
@@ -241,7 +242,7 @@ def _figures(compared: Comparison, weighed: _Weighed, fields: Sequence[Figure]) 
         Figure("sampled_every", thinning_for(compared.aligned.packets[0])),
         Figure("other_acknowledger_nats", rounded(weighed.other_acknowledger, 2)),
         *_missed_figures(compared),
-        Figure("acks_ahead", weighed.ahead, weighed.ahead > 0),
+        Figure("acks_ahead", ahead := weighed.ahead.sum(axis=0), ahead > 0),
     ]
 
 

@@ -97,9 +97,15 @@ def acks_nobody_sent(_: Mapping[str, Any]) -> Words:
 
 def acks_ahead(figures: Mapping[str, Any]) -> Words:
     """`acks-ahead-of-receiver`."""
+    ahead, of_client = figures["acks_ahead"], figures["ahead_of_client"]
+    if 0 < of_client < ahead:
+        names, itself, own = "both hosts' names", "these", "their own"
+    else:
+        host = "client" if of_client else "server"
+        names, itself, own = f"the {host}'s name", f"the {host} itself", "its own"
     return Words(
-        f"Acknowledgements arrive at {figures['acks_ahead']:,} places that the receiver cannot have sent: with a later "
-        "timestamp it acknowledged less."
+        f"A middlebox acknowledges in {names}: {ahead:,} acknowledgements arrived for bytes that {itself} had not "
+        f"acknowledged yet, as later timestamps of {own} show."
     )
 
 

@@ -147,11 +147,25 @@ def test_the_clock_must_be_the_hosts_own_at_both_ends() -> None:
     assert acknowledgements_ahead(compared(1.0, 7), compared(1.0, 7), ahead).tolist() == [[0], [0]]
 
 
-def test_the_sentence_says_why_they_are_not_the_receivers() -> None:
-    assert wording.acks_ahead({"acks_ahead": 1_234}).summary == (
-        "Acknowledgements arrive at 1,234 places that the receiver cannot have sent: with a later timestamp it "
-        "acknowledged less."
+@pytest.mark.parametrize(
+    ("of_client", "names", "itself", "own"),
+    [
+        (1_234, "the client's name", "the client itself", "its own"),
+        (0, "the server's name", "the server itself", "its own"),
+        (1_000, "both hosts' names", "these", "their own"),
+    ],
+)
+def test_the_sentence_says_which_host_had_not_acknowledged(of_client: int, names: str, itself: str, own: str) -> None:
+    assert wording.acks_ahead({"acks_ahead": 1_234, "ahead_of_client": of_client}).summary == (
+        f"A middlebox acknowledges in {names}: 1,234 acknowledgements arrived for bytes that {itself} had not "
+        f"acknowledged yet, as later timestamps of {own} show."
     )
+
+
+@pytest.mark.parametrize("run", SPLIT)
+def test_the_host_that_is_named_receives_the_data(run: str) -> None:
+    receiver = "server" if "upload" in run else "client"
+    assert f"in the {receiver}'s name" in found_in(longest(run)).summary
 
 
 @pytest.mark.parametrize("run", SPLIT)
