@@ -99,6 +99,10 @@ class Said(Struct, frozen=True):
         rows = slice(*np.searchsorted(self.client, [client, client + 1]))
         return Said(self.client[rows], self.connection[rows], self.time_s[rows])
 
+    def without(self, these: npt.NDArray[np.bool_]) -> Said:
+        """All but some of it."""
+        return Said(*(getattr(self, name)[~these] for name in Said.__struct_fields__))
+
 
 class Clients(Struct, frozen=True):
     """The clients of a capture: their connections' exchanges and `columns`, the `member` of each connection, and its
@@ -148,12 +152,22 @@ def said_by(exchanges: Exchanges, columns: Mapping[str, npt.NDArray[Any]], clien
 
 
 def looks_nats(said: Said, round_trip_s: float) -> float:
-    """What one client's gaps say for looks at regular times (nats); 0 where there are none, or no intervals."""
+    """What one client's gaps say for looks at regular times (nats); 0 where there are none, or no intervals.
+
+    Some such programs say at a look what opens a connection, others at once, as one as the other.
+    """
     step_s, goes_on = np.diff(said.time_s), np.diff(said.connection) == 0
     (within,) = np.nonzero(goes_on & (step_s > round_trip_s + _LEAST_WAIT_S) & (step_s < _LONGEST_S))
     if len(within) < _FEWEST_INTERVALS:  # or no round trip is known
         return 0.0
     within_s = step_s[within[np.argsort(said.time_s[within], kind="stable")][:_MOST_WEIGHED]]
+    opens = np.append(True, ~goes_on)
+    every = [_of_gaps(said, within_s, round_trip_s), _of_gaps(said.without(opens), within_s, round_trip_s)]
+    return float(np.logaddexp.reduce(every) - np.log(len(every)))
+
+
+def _of_gaps(said: Said, within_s: Floats, round_trip_s: float) -> float:
+    """What the gaps between these words say, given the intervals within conversations; 0 where there are none."""
     usual_s = float(np.quantile(within_s, _FAST, method="lower"))
     order = np.argsort(said.time_s, kind="stable")
     gap_s, other = np.diff(said.time_s[order]), np.diff(said.connection[order]) != 0

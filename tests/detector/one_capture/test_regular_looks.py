@@ -23,15 +23,23 @@ ROUND_TRIP_S = 0.02
 PERIOD_S = 0.075
 
 
-def _said(seed: int, *, looks: bool, connections: int = 8, turns: int = 4, every_s: float | None = None) -> Said:
+def _said(
+    seed: int,
+    *,
+    looks: bool,
+    connections: int = 8,
+    turns: int = 4,
+    every_s: float | None = None,
+    opens_at_once: bool = False,
+) -> Said:
     """A client that begins when it likes, or every so often, and answers at its next look, or behind a leg that makes
-    each answer take as long as looks do."""
+    each answer take as long as looks do. What opens its connections may wait for no look."""
     random = Random(seed)
     times: list[tuple[int, float]] = []
     start_s = 0.0
     for connection in range(connections):
         start_s += random.expovariate(1 / 2.0) + 0.3 if every_s is None else every_s + random.uniform(0.0, 1e-4)
-        time_s = np.ceil(start_s / PERIOD_S) * PERIOD_S if looks else start_s
+        time_s = np.ceil(start_s / PERIOD_S) * PERIOD_S if looks and not opens_at_once else start_s
         for _ in range(turns):
             times.append((connection, time_s + random.expovariate(1 / 3e-4)))
             asked_s = time_s + ROUND_TRIP_S + random.uniform(0.0, 0.002)
@@ -42,8 +50,10 @@ def _said(seed: int, *, looks: bool, connections: int = 8, turns: int = 4, every
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_lies_on_a_grid_is_told_from_what_a_leg_makes_late(seed: int) -> None:
-    assert looks_nats(_said(seed, looks=True), ROUND_TRIP_S) > 4
+@pytest.mark.parametrize("opens_at_once", [False, True])
+def test_what_lies_on_a_grid_is_told_from_what_a_leg_makes_late(seed: int, opens_at_once: bool) -> None:
+    """A program that asks as soon as it is connected, and later looks at regular times, lies on its grid as well."""
+    assert looks_nats(_said(seed, looks=True, opens_at_once=opens_at_once), ROUND_TRIP_S) > 4
     assert looks_nats(_said(seed, looks=False), ROUND_TRIP_S) < 1
 
 
