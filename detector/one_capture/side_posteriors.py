@@ -32,6 +32,7 @@ from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exc
 from detector.one_capture.likelihoods.legs import common_leg_nats
 from detector.one_capture.likelihoods.other_ports import Shares, with_other_ports
 from detector.one_capture.likelihoods.priors import PRIORS, Priors
+from detector.one_capture.likelihoods.references.equal_ports import equal_port_nats
 from detector.one_capture.likelihoods.references.port_references import farther_ports, port_references
 from detector.one_capture.likelihoods.references.reference_nats import reference_nats
 from detector.one_capture.likelihoods.timing_tables import Floats, timing_tables
@@ -134,6 +135,8 @@ def _weigh(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
         one_way, farther = come_one_way(vantage.columns, where), farther_ports(timing, where)
         beside = of_clients(vantage, where, timing, variation_s, answered, of_stacks)
     of_groups = evidence.weighed(where.member_group, groups, beside)
+    equal = equal_port_nats(timing, where, side, of_groups.split, of_groups.leg_nats, 1 - LEAST_WHOLE[side])
+    of_groups = _less_split(of_groups, np.where(answered, equal, 0.0), PRIORS[side].split)
     if not at_client:
         of_groups = _by_other_ports(of_groups, answered, where, networks_of(where, farther), PRIORS[side])
     alone, kind = evidence.weighed_alone(where.member) if each else (of_groups, where.group)
@@ -227,6 +230,16 @@ def _by_other_ports(
         times = getattr(after, name) / np.maximum(getattr(before, name), _LEAST_SHARE)
         scaled |= {part: getattr(groups, part) * times for part in of}
     return replace(groups, **scaled)
+
+
+def _less_split(groups: Posterior, nats: Floats, before: float) -> Posterior:
+    """The posteriors of groups, of which something says so much for a split in the network (0 at most) that clears
+    none: a split stays as probable as `before` anything was seen, if it was."""
+    odds = groups.split / np.maximum(1 - groups.split, _LEAST_SHARE) * np.exp(nats)
+    split = np.minimum(groups.split, np.maximum(odds / (1 + odds), before))
+    rest = np.where(groups.split > split, (1 - split) / np.maximum(1 - groups.split, _LEAST_SHARE), 1.0)
+    names = ("end", "late", "fleet", "handshakes_answered", "holding", "site")
+    return replace(groups, split=split, **{name: getattr(groups, name) * rest for name in names})
 
 
 def _acknowledged(timing: ExchangeTiming, closing_s: Floats | None, member: Ints) -> Acknowledged:

@@ -3,7 +3,8 @@
 Many split points take some ports only, HTTP most of all. Handshakes and acknowledgements of the others go to the host
 itself, as ICMP echo does, so that what they take beyond the round trip of a port that is split is the hidden leg's. End
 to end all ports of a host are equally far, unless something held up every round trip that one port has (a radio that
-wakes up), or its port leads elsewhere. Ports that are equally far say nothing: all may be split, or none.
+wakes up), or its port leads elsewhere. Ports that are equally far say
+nothing: all may be split, or none; unless one of them shows that it is not (`equal_ports`).
 
 At the server's side hosts are clients, and what a client sends to a port that no box takes comes from the client, the
 hidden leg farther away. A box that took both ports would stand at one distance, so that `farther_ports` are not judged
@@ -70,12 +71,12 @@ def port_references(timing: ExchangeTiming, places: Places, side: GroupSide) -> 
     nats, best, others = np.zeros((members, len(HIDDEN_S))), np.zeros(groups), np.zeros(groups)
     round_trip_s = np.full(members, np.nan)
     connections, varies_s = timing.timed_connections, member_variation_s(timing, places)
-    for reference in _references(network, places.member_group, connections, host):
+    for reference in reference_members(network, places.member_group, connections, host):
         known = np.flatnonzero(reference >= 0)
         known = known[timing.near_s[reference[known]] > timing.near_s[known]]
         if side is GroupSide.SERVER:
             known = known[~_are_as_late(timing, known, reference[known])]
-        found = _nats(timing.near_s, varies_s, connections, known, reference[known], PRIORS[side].elsewhere)
+        found = farther_nats(timing.near_s, varies_s, connections, known, reference[known], PRIORS[side].elsewhere)
         group = places.member_group[known]
         said = np.bincount(group, weights=np.maximum(found.max(axis=1), 0.0), minlength=groups)
         others += np.bincount(places.member_group[reference >= 0], minlength=groups) > 0
@@ -111,7 +112,7 @@ def farther_ports(timing: ExchangeTiming, places: Places) -> npt.NDArray[np.bool
     return np.asarray(timing.of_groups(beyond_s, places.member_group, groups) > least_s)
 
 
-def _references(network: Ints, member_group: Ints, connections: Ints, host: Ints) -> list[Ints]:
+def reference_members(network: Ints, member_group: Ints, connections: Ints, host: Ints) -> list[Ints]:
     """By port of each network, those with most connections first: the member of each member's host on that port, -1
     where the host has none there, or it is the member's own."""
     groups, hosts = len(network), int(host.max(initial=-1)) + 1
@@ -132,7 +133,7 @@ def _references(network: Ints, member_group: Ints, connections: Ints, host: Ints
     return found
 
 
-def _nats(
+def farther_nats(
     near_s: Floats, varies_s: Floats, connections: Ints, member: Ints, reference: Ints, elsewhere: float
 ) -> Floats:
     """Log-likelihoods by member and leg, against no leg, of how much longer its `reference` takes."""
