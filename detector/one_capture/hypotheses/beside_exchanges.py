@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from detector.one_capture.columns import VantageColumns
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
-from detector.one_capture.likelihoods.near.near_ends import near_nats
+from detector.one_capture.likelihoods.near.near_ends import AT_ONE_PLACE, near_nats
 from detector.one_capture.likelihoods.near.near_links import group_link_nats
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
@@ -81,11 +81,12 @@ def of_servers(
         plain_s, varies_s, timing.timed_connections, None, group, groups, timed=True, one_prefix=one_prefix
     )
     # That all servers are programs which take as long as legs, or such libraries, has a common cause at one site or in
-    # one organisation, elsewhere each its own.
+    # one organisation; programs also where they stand at one place, as in a region of a cloud, elsewhere each its own.
     at_one_site = one_prefix | where.are_private(answering)
     at_one_site |= timing.of_groups(timing.near_s, group, groups) < _ONE_SITE_S
     machines, one_front = (np.where(is_so, split, -np.inf) for is_so in (at_one_site, one_prefix))
-    return Beside(end, split, end + one - own, machines, machines, split, one_front)
+    programs = np.where(at_one_site, split, split + np.log(AT_ONE_PLACE))
+    return Beside(end, split, end + one - own, programs, machines, split, one_front)
 
 
 def of_clients(
