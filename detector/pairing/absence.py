@@ -8,6 +8,7 @@ from detector.method import Absent
 from detector.options import ClockMode, DetectOptions
 from detector.pair import Pair
 from detector.pairing.captures import PairedCaptures
+from detector.pairing.confidence import CONTENT
 from detector.pairing.match import Ground, Match
 from detector.vantage.watching import SeenConnections, Watch, Watched
 from pepscope.captures.capture import Capture
@@ -86,10 +87,7 @@ class Absence:
         key = (in_first, at_client)
         if key not in self._watches:
             here, there = self._captures if in_first else reversed(self._captures)
-            sure = [
-                match for match in self._paired.matches if match.ground not in _DOUBTFUL and not match.sides_swapped
-            ]
-            both = [(m.first, m.second) for m in sure if m.first is not None and m.second is not None]
+            both = _sure_pairs(self._captures, self._paired.matches)
             if not in_first:
                 both = [(second, first) for first, second in both]
             self._watches[key] = Watch(
@@ -102,6 +100,31 @@ class Absence:
                 same_clock=self._options.clocks is ClockMode.SYNCHRONISED,
             )
         return self._watches[key]
+
+
+def _sure_pairs(captures: Sequence[Capture], matches: Sequence[Match]) -> list[tuple[int, int]]:
+    """The connections of both captures of which it is sure enough that they are one. What they say is no sign of that
+    where they have no address in common: others may say it, too."""
+    sure, said = list[tuple[int, int]](), list[tuple[int, int]]()
+    begin = 0
+    for match in matches:
+        if match.first is None or match.second is None or match.sides_swapped or match.ground in _DOUBTFUL:
+            continue
+        (said if match.ground in CONTENT else sure).append((match.first, match.second))
+    for here, there in _seen_by_both(captures[0], captures[1], said):
+        part = said[begin : begin + len(here.clients)]
+        begin += len(part)
+        ends = zip(here.clients, here.servers, there.clients, there.servers, strict=True)
+        sure += [numbers for numbers, each in zip(part, ends, strict=True) if have_an_address_in_common(*each)]
+    return sure
+
+
+def have_an_address_in_common(client: str, server: str, other_client: str, other_server: str) -> bool:
+    """Of two connections (`ip:port`): an end's, or that of a proxy, which one leads to and the other comes from."""
+    one, other = (
+        [each.rpartition(":")[0] for each in ends] for ends in ((client, server), (other_client, other_server))
+    )
+    return one[0] == other[0] or one[1] in other or other[1] == one[0]
 
 
 def _seen_by_both(

@@ -354,8 +354,12 @@ class _Transfers:
         return max(_stream_bytes(self._client_side), _stream_bytes(self._server_side)) < SMALL_BYTES
 
 
-def _addresses_in_common(one: Connection, two: Connection) -> bool:
-    return one.client_address == two.client_address or one.server_address == two.server_address
+def _addresses_in_common(client_side: Connection, server_side: Connection) -> bool:
+    """An end's, or that of a proxy, which the client asks and which asks the server."""
+    return client_side.client_address == server_side.client_address or client_side.server_address in (
+        server_side.server_address,
+        server_side.client_address,
+    )
 
 
 def _stream_bytes(vantage: Vantage) -> int:

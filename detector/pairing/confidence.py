@@ -29,6 +29,7 @@ CONFIDENCE = {
     Ground.END_POINTS_OTHER_TIME: 0.45,
     Ground.PAYLOAD: 0.95,
     Ground.PAYLOAD_AND_TIME: 0.8,
+    Ground.PAYLOAD_OF_SEVERAL_HOSTS: 0.8,
     Ground.OWN_LENGTHS: 0.8,
     Ground.PAYLOAD_OTHER_TIME: 0.4,
     Ground.LENGTHS_AND_STARTS: NUMBERS_AND_TIMES,
@@ -44,9 +45,10 @@ CONFIDENCE = {
 
 #: Grounds that are content alone. Two connections with neither an address nor a request in common, of which one
 #: direction agrees and the other does not, are two fetches of one object rather than one fetch through a proxy.
-_CONTENT = (
+CONTENT = (
     Ground.PAYLOAD,
     Ground.PAYLOAD_AND_TIME,
+    Ground.PAYLOAD_OF_SEVERAL_HOSTS,
     Ground.PAYLOAD_OTHER_TIME,
     Ground.OWN_LENGTHS,
     Ground.LENGTHS_AND_STARTS,
@@ -71,7 +73,7 @@ _OTHER_TIME = (
 )
 
 #: Where other connections have the same content, or may have, comparing it is no further evidence.
-_CONTENT_REPEATS = (Ground.PAYLOAD_AND_TIME, *_OTHER_TIME)
+_CONTENT_REPEATS = (Ground.PAYLOAD_AND_TIME, Ground.PAYLOAD_OF_SEVERAL_HOSTS, *_OTHER_TIME)
 
 #: Share of compared pieces above which a direction's payload agrees.
 AGREES = 0.9
@@ -122,14 +124,16 @@ def pairing_confidence(ground: Ground, alignments: Iterable[StreamAlignment], se
     start = CONFIDENCE[ground]
     if ground is Ground.PACKETS:
         return start  # the same packets are the same transfer, whatever else differs
-    if ground in _CONTENT and not seen.are_related and (seen.has_another_answer or seen.is_small):
+    # Several hosts say the same: that strangers do as well is no sign, and time alone chose between them.
+    is_common = ground is Ground.PAYLOAD_OF_SEVERAL_HOSTS
+    if ground in CONTENT and not seen.are_related and (is_common or seen.has_another_answer or seen.is_small):
         return min(start, STRANGERS)
     compared = [(item.compared, item.matched) for item in alignments if item.compared]
     if not compared:
         return min(start, NUMBERS_AND_TIMES)
     share = sum(count * matched for count, matched in compared) / sum(count for count, _ in compared)
     disagrees = any(matched <= AGREES for _, matched in compared)
-    if disagrees and ground in _CONTENT and not seen.are_related and not seen.asked_alike:
+    if disagrees and ground in CONTENT and not seen.are_related and not seen.asked_alike:
         return min(start, STRANGERS)
     if share > AGREES:
         return start if ground in _CONTENT_REPEATS else max(start, 0.95)

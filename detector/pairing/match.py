@@ -20,6 +20,7 @@ class Ground(StrEnum):
     END_POINTS_OTHER_TIME = "same end points, at another time by the capture clocks"
     PAYLOAD = "same payload"
     PAYLOAD_AND_TIME = "same payload, told apart by size and time"
+    PAYLOAD_OF_SEVERAL_HOSTS = "same payload as other hosts', told apart by size and time"
     PAYLOAD_OTHER_TIME = "same payload, at another time by the capture clocks"
     DATAGRAMS = "same payload, carried in UDP at one end"
     OWN_LENGTHS = "same lengths, which no other connection has"

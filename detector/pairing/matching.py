@@ -72,6 +72,7 @@ _OTHER_TIME = {
     Ground.END_POINTS: Ground.END_POINTS_OTHER_TIME,
     Ground.PAYLOAD: Ground.PAYLOAD_OTHER_TIME,
     Ground.PAYLOAD_AND_TIME: Ground.PAYLOAD_OTHER_TIME,
+    Ground.PAYLOAD_OF_SEVERAL_HOSTS: Ground.PAYLOAD_OTHER_TIME,
     Ground.LENGTHS: Ground.LENGTHS_OTHER_TIME,
 }
 
@@ -196,9 +197,24 @@ class Matcher:
         for choice in chosen:
             rivals = [weighed[place] for place, loss in choice.rivals[:MOST_RIVALS] if loss < RIVAL_NATS]
             match = self._match(weighed[choice.edge], several=bool(choice.rivals))
+            if match.ground is Ground.PAYLOAD_AND_TIME and self._are_of_several_hosts(
+                weighed[choice.edge], [weighed[place] for place, _ in choice.rivals]
+            ):
+                match = replace(match, ground=Ground.PAYLOAD_OF_SEVERAL_HOSTS)
             others = tuple(self._match(rival, several=True) for rival in rivals)
             matches.append(replace(match, margin=choice.margin, rivals=others))
         self._take(matches)
+
+    def _are_of_several_hosts(self, candidate: Candidate, rivals: Iterable[Candidate]) -> bool:
+        """Whether a rival of this candidate leads from another client, or to another server, than what it rivals."""
+
+        def addresses(connection: Connection) -> tuple[str, str]:
+            return connection.client_address, connection.server_address
+
+        one, two = addresses(self.left[candidate.first]), addresses(self.right[candidate.second])
+        return any(
+            addresses(self.left[rival.first]) != one or addresses(self.right[rival.second]) != two for rival in rivals
+        )
 
     def _match(self, candidate: Candidate, *, several: bool) -> Match:
         ground = candidate.ground

@@ -268,3 +268,16 @@ def test_two_answers_between_other_hosts_make_no_sure_pair():
     aligned = [StreamAlignment(0, 20, 1.0)] * 2
     sure, unsure = (pairing_confidence(Ground.PAYLOAD, aligned, Seen(another)) for another in (False, True))
     assert sure >= LEAST_PAIRING_CONFIDENCE > unsure
+
+
+def test_what_many_connections_say_makes_no_sure_pair_of_strangers():
+    """Two clients ask two servers for the same; of each capture one of the transfers is not in the other."""
+    aligned = [StreamAlignment(0, 20, 1.0)] * 2
+    sure, unsure = (
+        pairing_confidence(
+            Ground.PAYLOAD_OF_SEVERAL_HOSTS, aligned, Seen(has_another_answer=False, are_related=related)
+        )
+        for related in (True, False)
+    )
+    assert pairing_confidence(Ground.PAYLOAD_AND_TIME, aligned, Seen(has_another_answer=False)) == sure
+    assert sure >= LEAST_PAIRING_CONFIDENCE > unsure
