@@ -32,8 +32,9 @@ def equal_port_nats(
     """Log-likelihoods by group of its hosts' distances on its other ports, behind a split against none; 0 at most.
 
     `split` is how probable a split of each group is by what else is known, `leg_nats` the log posterior of each
-    member's leg. Ports count that are split with `most_split` at most, each as much as another (the nearest would be
-    so by chance), and hosts whose acknowledgements time the near leg.
+    member's leg. Groups are asked that are split more probably than beforehand. Ports count that are split with
+    `most_split` at most, each as much as another (the nearest would be so by chance), and hosts whose acknowledgements
+    time the near leg.
     """
     priors, groups = PRIORS[side], len(places.network)
     network = np.unique(places.network, return_inverse=True)[1].astype(np.int64)
@@ -41,17 +42,18 @@ def equal_port_nats(
     host = numbered([network[places.member_group], address])[0]
     varies_s, connections = member_variation_s(timing, places), timing.timed_connections
     before = priors.split / (1 - priors.split)
-    legs = np.exp(leg_nats - leg_nats.max(axis=1, keepdims=True))
-    legs /= legs.sum(axis=1, keepdims=True)
+    # Of the others nothing is taken away.
+    asked = (split[places.member_group] > priors.split) & ~np.isnan(timing.plain_s)
     summed, ports = np.zeros(groups), np.zeros(groups)
     for reference in reference_members(network, places.member_group, connections, host):
-        known = np.flatnonzero((reference >= 0) & ~np.isnan(timing.plain_s))
+        known = np.flatnonzero((reference >= 0) & asked)
         other = split[places.member_group[reference[known]]]
         known = known[~np.isnan(timing.near_s[reference[known]]) & (other <= most_split)]
         if not len(known):
             continue
         nats = farther_nats(timing.near_s, varies_s, connections, known, reference[known], priors.elsewhere)
-        of_member = (legs[known] * np.exp(np.minimum(nats, 0.0))).sum(axis=1)
+        legs = np.exp(leg_nats[known] - leg_nats[known].max(axis=1, keepdims=True))
+        of_member = (legs * np.exp(np.minimum(nats, 0.0))).sum(axis=1) / legs.sum(axis=1)
         group = places.member_group[known]
         # A leg too short to show makes no port nearer.
         shown = np.log((1 - priors.too_short) * of_member + priors.too_short)
