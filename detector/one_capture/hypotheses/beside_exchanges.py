@@ -81,11 +81,13 @@ def of_servers(
         plain_s, varies_s, timing.timed_connections, None, group, groups, timed=True, one_prefix=one_prefix
     )
     # That all servers are programs which take as long as legs, or such libraries, has a common cause at one site or in
-    # one organisation; programs also where they stand at one place, as in a region of a cloud, elsewhere each its own.
+    # one organisation; programs also where several stand at one place, as in a region of a cloud; else each its own.
     at_one_site = one_prefix | where.are_private(answering)
     at_one_site |= timing.of_groups(timing.near_s, group, groups) < _ONE_SITE_S
     machines, one_front = (np.where(is_so, split, -np.inf) for is_so in (at_one_site, one_prefix))
-    programs = np.where(at_one_site, split, split + np.log(AT_ONE_PLACE))
+    several = np.bincount(group[answering], minlength=groups) > 1
+    elsewhere = np.where(several, split + np.log(AT_ONE_PLACE), -np.inf)
+    programs = np.where(at_one_site, split, elsewhere)
     return Beside(end, split, end + one - own, programs, machines, split, one_front)
 
 

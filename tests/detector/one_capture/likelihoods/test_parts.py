@@ -26,9 +26,8 @@ from detector.one_capture.likelihoods.timing_tables import (
     TimingTables,
     timing_tables,
 )
-from pepscope.captures.exchanges import ExchangeKind
 from pepscope.results.verdicts import GroupSide
-from tests.detector.one_capture.made_vantages import Talk, judged
+from tests.detector.one_capture.made_vantages import Talk, judged, of_library_and_program
 
 HOSTS = ("192.0.2.1", "198.51.100.1", "203.0.113.1", "198.18.0.1")
 SIDES = [GroupSide.CLIENT, GroupSide.SERVER]
@@ -216,7 +215,7 @@ def test_acknowledgements_that_ride_on_answers_tell_only_that_no_path_is_longer(
 def test_only_acknowledgements_of_their_own_tell_a_split_from_a_box_that_lets_data_pass(rides: bool) -> None:
     beyond_ms = (0.5, 1.0, 0.7, 1.4, 0.6, 0.9)
     talks = [
-        Talk(host, [(ExchangeKind.TURN, leg_ms + each) for each in beyond_ms], 10.0, rides=rides)
+        Talk(host, of_library_and_program([leg_ms + each for each in beyond_ms]), 10.0, rides=rides)
         for host, leg_ms in zip(HOSTS, (20.0, 40.0, 70.0, 110.0), strict=True)
         for _ in range(4)
     ]
