@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -208,25 +207,6 @@ def joined_members(every: Sequence[MemberNats]) -> MemberNats:
         for name in MemberNats.__struct_fields__
         if name not in ("fronts", "habits")
     }, fronts=joined_fronts([each.fronts for each in every]), habits=habits)  # fmt: skip
-
-
-def any_reading(every: Sequence[MemberNats]) -> MemberNats:
-    """Members whose words may be read in several ways, one as probable as another."""
-    return every[0] if len(every) == 1 else MemberNats(*(_any_of(each) for each in _by_field(every)))
-
-
-def _any_of(same: Sequence[Any]) -> Any:
-    """Log-likelihoods, or what is made of them, of any one of several ways; whether something holds in any of them."""
-    first = same[0]
-    if isinstance(first, tuple):
-        return tuple(_any_of(each) for each in zip(*same, strict=True))
-    if isinstance(first, Struct):
-        return type(first)(*(_any_of(each) for each in _by_field(same)))
-    return np.any(same, axis=0) if first.dtype == np.bool_ else np.logaddexp.reduce(same) - np.log(len(same))
-
-
-def _by_field(every: Sequence[Struct]) -> list[list[Any]]:
-    return [[getattr(each, name) for each in every] for name in every[0].__struct_fields__]
 
 
 def _end_parts(nats: ExchangeNats, prompt: Floats, priors: Priors, paths: Paths, late: Floats, site: Floats) -> Floats:

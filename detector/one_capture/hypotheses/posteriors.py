@@ -130,6 +130,18 @@ def joined(parts: Sequence[Posterior]) -> Posterior:
     return Posterior(*(np.concatenate([getattr(part, name) for part in parts]) for name in Posterior.__struct_fields__))
 
 
+def any_reading(readings: Sequence[Posterior], group: Ints) -> Posterior:
+    """The posterior of groups whose words may be read in several ways; `group` is that of each member. One way is as
+    probable as another whatever is seen: how well it fits tells shapes of delays from each other, which are assumed."""
+    if len(readings) == 1:
+        return readings[0]
+    shares = (name for name in Posterior.__struct_fields__ if name != "leg_nats")
+    means = {name: np.mean([getattr(each, name) for each in readings], axis=0) for name in shares}
+    has_leg = np.log([np.maximum(each.split, _NEVER)[group] for each in readings])
+    legs = np.logaddexp.reduce([each.leg_nats + has[:, None] for each, has in zip(readings, has_leg, strict=True)])
+    return Posterior(**means, leg_nats=legs - np.logaddexp.reduce(has_leg)[:, None])
+
+
 class Seen(Struct, frozen=True):
     """Log-likelihoods of what else is seen, by group: end to end, behind a split, behind one that holds its
     acknowledgements back, with answered handshakes, behind one that connects before it answers, of programs, of

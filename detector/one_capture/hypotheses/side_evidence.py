@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.beside_exchanges import Beside
 from detector.one_capture.hypotheses.cached_answers import CacheNats, cache_nats
-from detector.one_capture.hypotheses.member_nats import MemberNats, any_reading, joined_members, member_nats
+from detector.one_capture.hypotheses.member_nats import MemberNats, joined_members, member_nats
 from detector.one_capture.hypotheses.moments import AnswerPairs, MomentNats, moment_nats
 from detector.one_capture.hypotheses.natures import Paths
-from detector.one_capture.hypotheses.posteriors import Posterior, Seen, joined, posterior
+from detector.one_capture.hypotheses.posteriors import Posterior, Seen, any_reading, joined, posterior
 from detector.one_capture.hypotheses.regular_looks import Clients, LooksNats
 from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import by_common_habit, by_group
@@ -115,9 +115,19 @@ class SideEvidence(Struct, frozen=True):
     moments: AnswerPairs | None  # of clients' answers; None of servers', as what follows
     clients: Clients | None
     priors: Priors
+    tls_answers: int = 0  # so many first answers of connections that cannot be read belong to TLS handshakes
 
     def weighed(self, group: Ints, groups: int, beside: Beside) -> Posterior:
         """The posterior of groups; `group` is that of each member, ascending, `beside` what else is seen of each."""
+        return any_reading([each._weighed(group, groups, beside) for each in self._readings()], group)
+
+    def _readings(self) -> list[SideEvidence]:
+        """The same by each way in which connections can be read whose words were not captured."""
+        several = bool(self.timing.unread.any())
+        return [replace(self, tls_answers=answers) for answers in range(1 + MOST_HANDSHAKES * several)]
+
+    def _weighed(self, group: Ints, groups: int, beside: Beside) -> Posterior:
+        """The same read in one way."""
         unit, closing, member = self.timing.member, self.closes.member, np.arange(len(group))
         units = self._units(unit, self.variation, self.closes, closing, habits=bool(self.timing.at_once.any()))
         units = self._in_moments(units, unit)
@@ -178,6 +188,12 @@ class SideEvidence(Struct, frozen=True):
     def weighed_alone(self, member: Ints) -> tuple[Posterior, Ints]:
         """The posterior of connections each by itself, once for all of a member that show the same, and which is that
         of each connection; `member` is that of each. One close of one connection tells little, and is left out."""
+        readings = [each._weighed_alone(member) for each in self._readings()]
+        kind = readings[0][1]
+        return any_reading([found for found, _ in readings], np.arange(len(readings[0][0].split))), kind
+
+    def _weighed_alone(self, member: Ints) -> tuple[Posterior, Ints]:
+        """The same read in one way."""
         closes = no_closes()
         units = self._units(self.timing.connection, self.variation[member], closes, closes.member)
         kind, first = numbered([units.kind, member])
@@ -250,13 +266,10 @@ class SideEvidence(Struct, frozen=True):
             inside = slice(*np.searchsorted(of_kind, [start, stop]))
             rows, classes = order[inside], variation[equal.first[start:stop]]
             of_unit = of_kind[inside] - start
-            measured = Measured(of_unit, kind[rows], classes[of_unit], bins[rows], weight[rows], stop - start)
-            readings = [
-                replace(measured, kind=reading(measured.kind, unread[rows], handshakes))
-                for handshakes in range(1 + (MOST_HANDSHAKES if unread[rows].any() else 0))
-            ]
+            read = reading(kind[rows], unread[rows], self.tls_answers)
+            measured = Measured(of_unit, read, classes[of_unit], bins[rows], weight[rows], stop - start)
             paths, opening = _paths(tables, classes), at_once[rows] if habits else None
-            found.append(any_reading([self._member_nats(each, paths, opening) for each in readings]))
+            found.append(self._member_nats(measured, paths, opening))
         return Units(joined_members(found), equal.kind)
 
     def _member_nats(self, measured: Measured, paths: Paths, opening: npt.NDArray[np.bool_] | None) -> MemberNats:

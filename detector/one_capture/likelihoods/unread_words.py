@@ -1,9 +1,9 @@
 """Exchanges of which the capture holds no words: they may be TLS handshakes, which a split point may answer itself.
 
 Headers alone (`tcpdump -s 68`) do not show whether a connection speaks TLS. Where it does, its first answers are a
-library's: the answer to the hello, and with TLS 1.2 one more. A host whose connections cannot be read therefore has
+library's: the answer to the hello, and with TLS 1.2 one more. A group whose connections cannot be read therefore has
 three readings, one as probable as another: none of the first answers of its connections belongs to a handshake, the
-first one does, or the first two do.
+first one does, or the first two do. A port has one protocol, so that all hosts are read alike.
 """
 
 from __future__ import annotations

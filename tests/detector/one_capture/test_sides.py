@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from ipaddress import ip_address
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

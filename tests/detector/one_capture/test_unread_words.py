@@ -46,16 +46,15 @@ def test_many_prompt_answers_of_a_connection_are_no_handshake() -> None:
     assert judged(made, at_client=False).groups.split[0] < 0.05
 
 
-@pytest.mark.parametrize("prompt", [0, 1, 2])
-def test_prompt_answers_clear_whether_they_were_read_or_not(prompt: int) -> None:
+@pytest.mark.parametrize("prompt", [1, 2])
+def test_prompt_answers_behind_what_may_be_handshakes_clear(prompt: int) -> None:
     (group,) = results(talks(UNREAD, prompt, late=False), at_client=True)
     assert group.verdict is Verdict.REGULAR
 
 
-def test_late_words_that_were_not_read_accuse_no_more_than_read_ones_by_a_factor_of_two() -> None:
-    made = {kind: judged(talks(kind, 0), at_client=True).groups.split[0] for kind in (UNREAD, TURN)}
-    odds = {kind: share / (1 - share) for kind, share in made.items()}
-    assert odds[UNREAD] < 2.5 * odds[TURN]
+def test_late_words_accuse_by_less_than_a_third_of_what_keeps_them_open_where_they_are_read() -> None:
+    shares = {kind: judged(talks(kind, 0), at_client=True).groups.split[0] for kind in (UNREAD, TURN)}
+    assert 1 - shares[UNREAD] > (1 - shares[TURN]) / 3
 
 
 def test_a_client_that_answers_all_but_handshakes_late_is_not_accused_by_headers() -> None:
