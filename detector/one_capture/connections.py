@@ -164,6 +164,7 @@ class _Judged(Struct, frozen=True):
 
 
 def _judged(sides: Sequence[JudgedSide], count: int) -> _Judged:
+    # Each connection is judged on one side at least, if there is any (`judged_sides`).
     if not sides:
         undecided = np.full(count, _INCONCLUSIVE)
         nothing = probability_columns(np.full(count, _UNKNOWN), np.zeros(count, np.bool_))
@@ -178,10 +179,9 @@ def _judged(sides: Sequence[JudgedSide], count: int) -> _Judged:
         for name in ("dialogues", "relays")
     )
     verdict = np.choose(shown, [each.verdict for each in found])
-    verdict, split = np.where(of > 0, verdict, _INCONCLUSIVE), np.where(of > 0, split, _UNKNOWN)
-    reasons, told = dict.fromkeys(np.flatnonzero(of == 0).tolist(), NO_PATH), set[int]()
+    reasons, told = dict[int, str](), set[int]()
     for number, each in enumerate(found):
-        is_shown = (shown == number) & (of > 0)
+        is_shown = shown == number
         told |= set(np.flatnonzero(is_shown & each.is_told).tolist())
         # The evidence of the first side says the reason, but for what a group knows better.
         is_placed = is_shown & (each.verdict == _SPLIT) & (of > 1)

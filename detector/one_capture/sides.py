@@ -64,9 +64,12 @@ def judged_stretches(
     if asks is None or serves is None:
         return [Stretch(side) for side in judged_sides(columns, taken_at, asks_proxy=bool(asks_proxy.any()))]
     judged = np.zeros((len(GroupSide), len(asks)), np.bool_)
-    for rows in (np.flatnonzero(part) for part in (asks, serves, ~asks & ~serves)):
-        of_rows = {name: columns[name][rows] for name in _READ}
-        for side in judged_sides(of_rows, None, asks_proxy=bool(asks_proxy[rows].any())):
+    for part, far in ((asks, GroupSide.CLIENT), (serves, GroupSide.SERVER), (~asks & ~serves, None)):
+        rows, asks_for_proxies = np.flatnonzero(part), bool(asks_proxy[part].any())
+        sides = judged_sides({name: columns[name][rows] for name in _READ}, None, asks_proxy=asks_for_proxies)
+        if far is not None and len(sides) == 1 and not asks_for_proxies:
+            sides = (far,)  # whichever end answers sooner: a database in the next rack may be faster than this host
+        for side in sides:
             judged[_SIDES.index(side), rows] = True
     return [Stretch(side, np.flatnonzero(judged[number])) for number, side in enumerate(_SIDES) if judged[number].any()]
 

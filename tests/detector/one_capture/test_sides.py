@@ -148,13 +148,32 @@ def stretches_of(known: dict[str, npt.NDArray[Any]], taken_at: GroupSide | None 
 
 
 @pytest.mark.parametrize(("asked", "served"), [(144, 36), (36, 144), (1, 40), (40, 1)])
-@pytest.mark.parametrize("database_ms", [0.3, 32.0])
+@pytest.mark.parametrize("database_ms", [0.01, 0.3, 32.0])
 def test_a_host_that_serves_and_asks_is_left_on_both_ways(asked: int, served: int, database_ms: float) -> None:
     stretches = stretches_of(of_both_roles(asked, served, database_ms))
     assert {each.side: each.rows.tolist() for each in stretches} == {
         GroupSide.CLIENT: list(range(asked)),
         GroupSide.SERVER: list(range(asked, asked + served)),
     }
+
+
+@given(st.lists(st.tuples(TIMES, TIMES), min_size=1, max_size=8), st.randoms())
+def test_stretches_depend_on_no_order(ends: list[tuple[float | None, float | None]], random) -> None:
+    """Of a host at either end of each connection, by turns."""
+    asked = [number for number in range(len(ends)) if number % 3]
+    own = [OWN if number in asked else f"198.18.{number}.9" for number in range(len(ends))]
+    known = columns(*zip(*ends, strict=True), [ELSEWHERE if number in asked else OWN for number in range(len(ends))])
+    known["client_address"] = columns([0.0] * len(ends), [0.0] * len(ends), own)["server_address"]
+    order = list(range(len(ends)))
+    random.shuffle(order)
+
+    def found(rows: list[int]) -> dict[GroupSide, list[int]]:
+        stretches = stretches_of({name: column[rows] for name, column in known.items()})
+        return {
+            each.side: sorted(rows if each.rows is None else [rows[place] for place in each.rows]) for each in stretches
+        }
+
+    assert found(order) == found(sorted(order))
 
 
 def test_what_is_judged_of_one_connection_depends_on_no_other_ones() -> None:

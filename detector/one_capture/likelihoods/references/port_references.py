@@ -3,8 +3,8 @@
 Many split points take some ports only, HTTP most of all. Handshakes and acknowledgements of the others go to the host
 itself, as ICMP echo does, so that what they take beyond the round trip of a port that is split is the hidden leg's. End
 to end all ports of a host are equally far, unless something held up every round trip that one port has (a radio that
-wakes up), or its port leads elsewhere. Ports that are equally far say
-nothing: all may be split, or none; unless one of them shows that it is not (`equal_ports`).
+wakes up), or its port leads elsewhere. Ports that are equally far say nothing by that: all may be split, or none;
+unless one of them shows that it is not (`equal_ports`).
 
 At the server's side hosts are clients, and what a client sends to a port that no box takes comes from the client, the
 hidden leg farther away. A box that took both ports would stand at one distance, so that `farther_ports` are not judged
