@@ -244,6 +244,51 @@ fn words_that_were_cut_off_are_unread() {
     assert_eq!(kinds_of(4, b"a", &[b'x'; 40]), [(0, Kind::Turn, false)]);
 }
 
+/// Connections of TLS 1.2, of a resumed session of that, and of TLS 1.3, of which so many bytes of each packet were kept.
+fn tls_connections(kept_bytes: usize) -> Vec<Vec<(u8, Kind, bool)>> {
+    let cut = || {
+        let mut talk = Conversation::opened();
+        talk.kept_bytes = kept_bytes;
+        talk
+    };
+    let hello = client_hello(32, &[b"http/1.1"]);
+    let flight = [server_hello(0xc0), record(22, &message(11, &[5; 700])), record(22, &message(14, &[]))].concat();
+    let mut full = cut();
+    full.say(CLIENT, 10, &hello).say(SERVER, 20, &flight);
+    full.say(CLIENT, 30, &[record(22, &message(16, &[6; 33])), finished(22)].concat()).say(SERVER, 40, &finished(22));
+    let mut resumed = cut();
+    resumed.say(CLIENT, 10, &hello).say(SERVER, 20, &[server_hello(0xc0), finished(22)].concat());
+    resumed.say(CLIENT, 30, &finished(22));
+    let mut tls_1_3 = cut();
+    tls_1_3.say(CLIENT, 10, &hello);
+    tls_1_3.say(SERVER, 20, &[server_hello(0x13), record(20, &[1]), data(40), data(900)].concat());
+    tls_1_3.say(CLIENT, 30, &finished(23)).say(SERVER, 40, &data(240));
+    let mut every = [full, resumed, tls_1_3];
+    for talk in &mut every {
+        talk.say(CLIENT, 70, &data(300)).say(SERVER, 80, &data(900)).say(CLIENT, 90, &data(310)).say(
+            SERVER,
+            99,
+            &data(900),
+        );
+    }
+    every.map(|talk| kinds(&talk.exchanges().exchanges)).into()
+}
+
+#[test]
+fn handshakes_are_no_application_data_however_short_records_were_cut() {
+    let whole = tls_connections(256);
+    for kept_bytes in 5..60 {
+        for (connection, (found, wanted)) in tls_connections(kept_bytes).iter().zip(&whole).enumerate() {
+            assert_eq!(found.len(), wanted.len());
+            for (place, (&(_, found, _), &(_, wanted, _))) in found.iter().zip(wanted).enumerate() {
+                // What is left out says nothing wrong.
+                let is_right = found == wanted || found == Kind::TlsControl;
+                assert!(is_right, "{kept_bytes} bytes, {connection}, {place}: {found:?}, not {wanted:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn connections_that_were_met_late_are_told_by_their_records() {
     let mut talk = Conversation::met_late();

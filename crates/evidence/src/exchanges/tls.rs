@@ -86,6 +86,16 @@ impl Records {
         records
     }
 
+    /// The same, where the capture holds no more of a side's first record than its header: it is the side's hello.
+    pub(super) fn begun_by(mut self, stream: &Stream<'_>, hello: u8) -> Self {
+        if let Some(first) = self.rows.first_mut().filter(|it| it.content == content::HANDSHAKE && it.message == 0) {
+            if stream.bytes_at(first.offset.saturating_add(HEADER_BYTES)).is_empty() {
+                first.message = hello;
+            }
+        }
+        self
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -37,7 +37,8 @@ pub(super) struct Encrypted {
 impl Encrypted {
     /// `None` where no TLS is seen: no hello of either side, nor records of both.
     pub(super) fn of(streams: &[Stream<'_>; 2]) -> Option<Self> {
-        let records = [Records::of(&streams[0]), Records::of(&streams[1])];
+        let records = [(0, message::CLIENT_HELLO), (1, message::SERVER_HELLO)]
+            .map(|(way, hello): (usize, u8)| Records::of(&streams[way]).begun_by(&streams[way], hello));
         let client_hello = records[0].rows().iter().find(|record| record.message == message::CLIENT_HELLO);
         let server_hello = records[1].rows().iter().find(|record| record.message == message::SERVER_HELLO);
         if client_hello.is_none() && server_hello.is_none() && records.iter().any(Records::is_empty) {
@@ -54,19 +55,15 @@ impl Encrypted {
         let second_flight = hello_end.map_or(&[][..], |end| records[0].between(end, i64::MAX));
         let is_tls_1_3 = chosen.is_tls_1_3.or_else(|| {
             let after_hello = records[1].rows().iter().skip_while(|record| record.message != message::SERVER_HELLO);
-            protected_first(after_hello.skip(1)).or_else(|| protected_first(second_flight.iter()))
+            let seen = [protected_first(after_hello), protected_first(second_flight.iter())];
+            seen.into_iter().flatten().min() // what was cut off hides messages in the clear, and shows none
         });
         // In TLS 1.3 the server chooses the protocol in an encrypted message.
         let chosen_http_2 = if is_tls_1_3 == Some(false) { chosen.has_http_2 } else { None };
-        let last = match is_tls_1_3 {
-            Some(false) => content::HANDSHAKE,
-            _ => content::APPLICATION_DATA,
+        let finished_end = match is_tls_1_3 {
+            Some(false) => finished_end_1_2(second_flight),
+            _ => finished_end_1_3(second_flight),
         };
-        let mut flight = second_flight.iter();
-        if is_tls_1_3 == Some(false) {
-            flight.find(|record| record.content == content::CHANGE_CIPHER_SPEC);
-        }
-        let finished_end = flight.find(|record| record.content == last).map(|record| record.end);
         Some(Encrypted {
             starts,
             hello_end,
@@ -108,6 +105,10 @@ impl Encrypted {
             let answers = answer.is_none_or(|record| record.message == message::SERVER_HELLO);
             return Some((Kind::TlsHello, whole && answers));
         }
+        if self.is_tls_1_3 != Some(false) && self.hello_end == Some(turn.question_offset) {
+            // What answers a Finished, first of all, is session tickets.
+            return Some((Kind::TlsControl, false));
+        }
         let Some(finished_end) = self.finished_end else {
             return self.finished_that_was_cut_off(turn, question, answer);
         };
@@ -115,7 +116,6 @@ impl Encrypted {
             return None;
         }
         if self.is_tls_1_3 != Some(false) {
-            // What answers a Finished, first of all, is session tickets.
             return Some((Kind::TlsControl, false));
         }
         if answer.is_some_and(|record| record.content == content::APPLICATION_DATA) {
@@ -193,10 +193,33 @@ fn is_opening(record: &Record) -> bool {
     matches!(record.content, content::HANDSHAKE | content::CHANGE_CIPHER_SPEC)
 }
 
-/// Whether the first record but for ChangeCipherSpec is encrypted, as it is behind the hellos in TLS 1.3 alone; `None`
-/// where there is none.
+/// The end of the client's Finished in its second flight of TLS 1.2: the first record behind its ChangeCipherSpec.
+fn finished_end_1_2(flight: &[Record]) -> Option<i64> {
+    let mut records = flight.iter();
+    records.find(|record| record.content == content::CHANGE_CIPHER_SPEC)?;
+    records.find(|record| record.content == content::HANDSHAKE).map(|record| record.end)
+}
+
+/// The end of the client's first encrypted record in TLS 1.3. Where that was cut off behind ChangeCipherSpec, it ends
+/// before the next one that was captured.
+fn finished_end_1_3(flight: &[Record]) -> Option<i64> {
+    let mut change = None;
+    for record in flight {
+        match record.content {
+            content::CHANGE_CIPHER_SPEC => change = Some(record.end),
+            content::APPLICATION_DATA if change.is_some_and(|end| end < record.offset) => return Some(record.offset),
+            content::APPLICATION_DATA => return Some(record.end),
+            _ => change = None,
+        }
+    }
+    None
+}
+
+/// Whether the first record but for hellos and ChangeCipherSpec is encrypted, as it is in TLS 1.3 alone; `None` where
+/// there is none.
 fn protected_first<'a>(mut records: impl Iterator<Item = &'a Record>) -> Option<bool> {
-    let record = records.find(|record| record.content != content::CHANGE_CIPHER_SPEC)?;
+    let is_hello = |record: &Record| matches!(record.message, message::CLIENT_HELLO | message::SERVER_HELLO);
+    let record = records.find(|record| record.content != content::CHANGE_CIPHER_SPEC && !is_hello(record))?;
     match record.content {
         content::HANDSHAKE => Some(false),
         content::APPLICATION_DATA => Some(true),
