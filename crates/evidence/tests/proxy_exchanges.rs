@@ -69,7 +69,32 @@ fn authentication_is_the_proxys_own() {
 #[test]
 fn a_request_that_does_not_wait_is_part_of_the_greeting() {
     let talk = said(&[&[&[5, 1, 0], ASKED].concat(), CHOSEN, b"GET / HTTP/1.1\r\n", b"HTTP/1.1 200 OK\r\n"]);
-    assert_eq!(kinds(&talk)[0], Kind::SocksGreeting);
+    assert_eq!(kinds(&talk), [Kind::SocksGreeting, Kind::HttpRequest]);
+    let secret = [&[1, 2][..], b"me", &[6], b"secret", ASKED].concat();
+    let talk = said(&[&[5, 1, 2], &[5, 2], &secret, &[1, 0], b"GET / HTTP/1.1\r\n", b"HTTP/1.1 200 OK\r\n"]);
+    assert_eq!(kinds(&talk), [Kind::SocksGreeting, Kind::SocksGreeting, Kind::HttpRequest]);
+}
+
+#[test]
+fn what_goes_on_in_another_way_than_socks_is_none() {
+    let pipelined = [&[5, 1, 0], ASKED].concat();
+    let refused = &[5, 255][..];
+    let secret = [&[1, 2][..], b"me", &[6], b"secret"].concat();
+    for (first, said_first, then) in [
+        (&[5, 1, 0][..], CHOSEN, &b"what another protocol says"[..]),
+        (CURL_GREETS, refused, b"and who was refused"),
+        (&pipelined, refused, b"with a request that did not wait"),
+        (&[5, 1, 2], &[5, 2], &secret),
+    ] {
+        let talk = said(&[first, said_first, then, b"another answer"]);
+        assert_eq!(kinds(&talk), [Kind::Turn; 2], "{}", then.escape_ascii());
+    }
+}
+
+#[test]
+fn datagrams_are_passed_on_beside_the_connection() {
+    let associate = [5, 3, 0, 1, 0, 0, 0, 0, 0, 0];
+    assert_eq!(kinds(&said(&[CURL_GREETS, CHOSEN, &associate, GRANTED])), [Kind::SocksGreeting; 2]);
 }
 
 #[test]
@@ -97,6 +122,9 @@ fn what_only_begins_like_socks_is_a_turn() {
         [&[5, 0][..], CHOSEN],                                          // no method
         [&[4, 1, 1, 187, 10, 0, 0, 2][..], &[0, 90, 0, 0, 0, 0, 0, 0]], // no user name
         [&[4, 1, 1, 187, 10, 0, 0, 2, 0][..], &[4, 90, 0, 0, 0, 0, 0, 0]],
+        [&[4, 1, 1, 187, 10, 0, 0, 2, 0, 7][..], &[0, 90, 0, 0, 0, 0, 0, 0]], // goes on behind the name
+        [&[4, 1, 1, 187, 0, 0, 0, 1, 0][..], &[0, 90, 0, 0, 0, 0, 0, 0]],     // no name of a host
+        [&[4, 1, 1, 187, 0, 0, 0, 1, 0, b'a'][..], &[0, 90, 0, 0, 0, 0, 0, 0]],
     ] {
         assert_eq!(kinds(&said(&turns)), [Kind::Turn], "{turns:?}");
     }

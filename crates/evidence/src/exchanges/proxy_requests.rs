@@ -13,7 +13,8 @@ const HEADERS: [&[u8]; 4] = [b"PROXY TCP4 ", b"PROXY TCP6 ", b"PROXY UNKNOWN", b
 pub(super) fn kind(question: &[u8], answer: &[u8], server_port: impl Fn() -> Option<u16>) -> (Kind, bool) {
     if question.starts_with(b"CONNECT ") {
         // Another host has to be reached first.
-        return (if is_success(answer) { Kind::ProxyConnect } else { Kind::HttpRequest }, false);
+        let is_opened = is_success(answer) && !has_content(answer);
+        return (if is_opened { Kind::ProxyConnect } else { Kind::HttpRequest }, false);
     }
     let Some(asked) = absolute_target(question) else { return (Kind::HttpRequest, true) };
     // Servers have to accept the form for themselves (RFC 9112, section 3.2.2), and then get it at the port that it
@@ -62,6 +63,16 @@ fn is_success(response: &[u8]) -> bool {
     status(response).is_some_and(|[class, tens, ones]| class == b'2' && tens.is_ascii_digit() && ones.is_ascii_digit())
 }
 
+/// Whether a response, as far as it was captured, says that it brings content. One that opens a tunnel brings none; some
+/// servers answer any method with a page.
+fn has_content(response: &[u8]) -> bool {
+    let lines = response.split(|&byte| byte == b'\n').skip(1).take_while(|line| !line.trim_ascii().is_empty());
+    lines.filter_map(|line| line.split_at_checked(line.iter().position(|&byte| byte == b':')?)).any(|(name, value)| {
+        let is_length = name.eq_ignore_ascii_case(b"content-length") && value.trim_ascii() != b": 0";
+        is_length || name.eq_ignore_ascii_case(b"content-type")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +92,25 @@ mod tests {
         assert_eq!(kind(asked, opened, || None), (Kind::ProxyConnect, false));
         for refused in [&b"HTTP/1.1 403 Access violation\r\n"[..], b"HTTP/1.1 407 Proxy", b"HTTP/1.1 2", b""] {
             assert_eq!(kind(asked, refused, || None), (Kind::HttpRequest, false));
+        }
+    }
+
+    #[test]
+    fn a_page_is_no_tunnel() {
+        let asked = b"CONNECT example.com:443 HTTP/1.1\r\n";
+        for page in [
+            &b"HTTP/1.1 200 OK\r\nDate: Mon, 02 Mar 2026 10:00:00 GMT\r\nContent-Type: text/html\r\n\r\n<html>"[..],
+            b"HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 1",
+        ] {
+            assert_eq!(kind(asked, page, || None), (Kind::HttpRequest, false), "{}", page.escape_ascii());
+        }
+        for opened in [
+            &b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"[..],
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", // Go's net/http where a handler takes over
+            b"HTTP/1.1 200 OK\r\n\r\nContent-Type: of what the tunnel brings\r\n",
+        ] {
+            assert_eq!(kind(asked, opened, || None), (Kind::ProxyConnect, false), "{}", opened.escape_ascii());
         }
     }
 
