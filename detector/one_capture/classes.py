@@ -28,6 +28,9 @@ class Explanation(IntEnum):
     ASKED_AS_PROXY = 8  # undecided: asked as a proxy is, but as fast as a server that accepts that
 
 
+#: Those of which the client says something itself, whatever was timed.
+ASKING = (Explanation.DECLARED, Explanation.ASKED_AS_PROXY)
+
 #: Those of no split.
 WHOLE = (Explanation.END_TO_END, Explanation.HANDSHAKES_ANSWERED)
 
@@ -79,7 +82,8 @@ _MOST_HOLDING = 0.02
 SUREST = 0.999
 
 #: How many times likelier a proxy is than before where requests in absolute-form are granted so often, for another port
-#: than theirs: assumed, one in three hundred such servers being none, as scanners find them.
+#: than theirs: assumed, one in three hundred such servers being none. With the priors this decides where timing says
+#: nothing (99 would not), so that timing has to speak against a proxy to leave it open (docs/decisions/135).
 _ODDS_OF_REQUESTS = 299.0
 
 #: A split point nearer to the server than this (s) stands inside its site: 100 km of fibre and back.
@@ -144,15 +148,17 @@ def classes(
     return Classes(split, least_split, explanation)
 
 
-def with_declared(found: Classes, form: npt.NDArray[np.int64]) -> Classes:
-    """The same, but for groups whose clients ask for a proxy (`ProxyForm`, 0 for none).
+def with_declared(found: Classes, form: npt.NDArray[np.int64], exchanges: npt.NDArray[np.int64]) -> Classes:
+    """The same, but for groups whose clients ask for a proxy (`ProxyForm`, 0 for none), with so many exchanges.
 
-    What only proxies grant decides, whatever the timing. Requests in absolute-form are weighed with it.
+    What only proxies grant decides, whatever the timing. Requests in absolute-form alone are weighed with it, and
+    decide nothing without.
     """
     asks, granted = form > 0, are_granted(form)
     odds = found.split / (1 - found.split) * _ODDS_OF_REQUESTS
     split = np.where(granted, SUREST, np.minimum(odds / (1 + odds), SUREST))
-    explanation = np.where(split >= found.least_split, Explanation.DECLARED, Explanation.ASKED_AS_PROXY)
+    decides = granted | ((exchanges > 0) & (split >= found.least_split))
+    explanation = np.where(decides, Explanation.DECLARED, Explanation.ASKED_AS_PROXY)
     return Classes(
         np.where(asks, split, found.split), found.least_split, np.where(asks, explanation, found.explanation)
     )

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from detector.one_capture import pools
 from detector.one_capture.classes import (
+    ASKING,
     DECISIVE,
     OWN_SITE_S,
     SPLITS,
@@ -172,8 +173,8 @@ def judged_groups(posteriors: SidePosteriors, members: Pools, least_probability:
     )  # fmt: skip
     form = _group_forms(posteriors)
     return JudgedPools(
-        posteriors.side, found, with_declared(split, form), split, _late(posteriors.groups), posteriors.comes_one_way,
-        own_ends=in_time & ~answered_in_time, form=form, beside=_beside(posteriors),
+        posteriors.side, found, with_declared(split, form, found.exchanges), split, _late(posteriors.groups),
+        posteriors.comes_one_way, own_ends=in_time & ~answered_in_time, form=form, beside=_beside(posteriors),
     )  # fmt: skip
 
 
@@ -342,10 +343,10 @@ def host_result(
     if of_group is Explanation.END_TO_END and site > 1 - DECISIVE:
         explanation = Explanation.SITE if shows >= DECISIVE else Explanation.UNDECIDED
     verdict = verdict_of(explanation)
-    is_declared = explanation is Explanation.DECLARED
-    has_leg = verdict.is_split and (not is_declared or bool(groups.shows_leg[group]))
-    likely = float(groups.classes.split[group]) if is_declared else network + site
-    relays = is_declared and bool(groups.relays[group])
+    asks_proxy = explanation in ASKING
+    has_leg = verdict.is_split and (not asks_proxy or bool(groups.shows_leg[group]))
+    likely = float(groups.classes.split[group]) if asks_proxy else network + site
+    relays = asks_proxy and bool(groups.relays[group])
     return HostResult(
         host=address,
         connections=int(members.connections[host]),

@@ -17,11 +17,13 @@ from msgspec.structs import replace
 
 from detector.one_capture.columns import VantageColumns, joined_vantages, selected
 from detector.one_capture.networks import NetworkTable, places
+from detector.one_capture.senders.declared_proxies import DECLARING
 
 #: References that are kept, the latest ones: of each host and kind a slice has at most 256.
 MOST_REFERENCES = 50_000
 
-#: Exchanges that are kept of one connection, evenly chosen: all of them count as one connection's anyway.
+#: Exchanges that are kept of one connection, evenly chosen, beside the few that say what it is: all of them count as
+#: one connection's anyway.
 MOST_EXCHANGES = 256
 
 _NS = 1_000_000_000
@@ -129,5 +131,6 @@ def _with_fewer_exchanges(vantage: VantageColumns) -> VantageColumns:
     place, count = np.arange(len(exchanges)) - first[connection], counts[connection]
     limit = np.minimum(count, MOST_EXCHANGES)
     chosen = (place * limit) // count != ((place - 1) * limit) // count
+    chosen |= np.isin(exchanges.kind, DECLARING)
     columns = {name: getattr(exchanges, name)[chosen] for name in exchanges.__struct_fields__ if name != "round_trips"}
     return replace(vantage, exchanges=replace(exchanges, **columns))

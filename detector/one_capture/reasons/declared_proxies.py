@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 #: Method of these findings.
 NAME = "declared_proxy"
 
-_NAMES = {ProxyForm.CONNECT: "CONNECT", ProxyForm.SOCKS: "SOCKS", ProxyForm.ABSOLUTE: "requests in absolute-form"}
+_ABSOLUTE = ProxyForm.ABSOLUTE | ProxyForm.ABSOLUTE_ALONE
+_NAMES = {ProxyForm.CONNECT: "CONNECT", ProxyForm.SOCKS: "SOCKS", _ABSOLUTE: "requests in absolute-form"}
 
 #: What the server's side shows of proxies.
 _SERVES = (
@@ -40,7 +41,7 @@ _OTHER_SERVERS = ("A server that accepts requests in absolute-form for other hos
 
 def caveats(form: int) -> tuple[str, ...]:
     """What could mislead where clients ask in these forms."""
-    return () if form & (ProxyForm.CONNECT | ProxyForm.SOCKS) else _OTHER_SERVERS
+    return _OTHER_SERVERS if form & ProxyForm.ABSOLUTE_ALONE else ()
 
 
 def asked_for(figures: PoolFigures) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from detector.one_capture.classes import Explanation
+from detector.one_capture.classes import ASKING, Explanation
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.members import Ints
 from detector.one_capture.reasons.declared_proxies import NAME as DECLARED
@@ -143,7 +143,7 @@ def _words(figures: PoolFigures, explanation: Explanation) -> Words:
 
 
 def _finding(exchanges: int, explanation: Explanation) -> Finding:
-    if exchanges == 0 and explanation is not Explanation.DECLARED:
+    if exchanges == 0 and explanation not in ASKING:
         return ExchangeFinding.NO_EXCHANGES
     return _OF_EXPLANATION.get(explanation, ExchangeFinding.TOO_FEW_EXCHANGES)
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from detector.one_capture.classes import LEAST_SPLIT, LEAST_SPLIT_OF_ONE, LEAST_WHOLE, Explanation
+from detector.one_capture.classes import ASKING, LEAST_SPLIT, LEAST_SPLIT_OF_ONE, LEAST_WHOLE, Explanation
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S
 from detector.one_capture.members import Ints, numbered
 from detector.one_capture.reasons.declared_proxies import asked_as_proxy, asked_for
@@ -85,7 +85,7 @@ NO_PATH = "No packet shows which way this connection goes."
 
 def reason(figures: PoolFigures, explanation: Explanation) -> str:
     """One or two sentences that give the grounds of a verdict, or what an undecided pool lacks."""
-    if figures.exchanges == 0 and explanation is not Explanation.DECLARED:
+    if figures.exchanges == 0 and explanation not in ASKING:
         return (
             f"No exchange of question and answer with the {_far(figures)} can be timed: "
             f"{_settle(figures, explanation)}"
@@ -97,7 +97,7 @@ def reason(figures: PoolFigures, explanation: Explanation) -> str:
 def reasons(side: GroupSide, figures: Columns, explanation: Ints) -> SlicedTexts:
     """What `reason` says of many pools; `figures` are the fields of `PoolFigures` behind the side."""
     said = []
-    is_timed = (figures["exchanges"] > 0) | (explanation == Explanation.DECLARED)
+    is_timed = (figures["exchanges"] > 0) | np.isin(explanation, ASKING)
     kind = np.where(is_timed, explanation, _NOT_TIMED)
     for code in distinct(kind):
         rows = np.flatnonzero(kind == code)

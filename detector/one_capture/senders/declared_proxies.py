@@ -1,7 +1,8 @@
 """Proxies that clients ask for: what they request of them, and are granted, declares a split.
 
-A tunnel that CONNECT opens (RFC 9110, section 9.3.6) and a SOCKS request that is granted (RFC 1928) leave no other
-explanation. A request in absolute-form does, since servers have to accept it for themselves (RFC 9112, section 3.2.2),
+A tunnel that CONNECT opens (RFC 9110, section 9.3.6), and that is used, and a SOCKS request that is granted (RFC 1928)
+leave no other explanation: some servers answer CONNECT as they answer anything, and their client has nothing to say
+then. A request in absolute-form does, since servers have to accept it for themselves (RFC 9112, section 3.2.2),
 and since scanners send it to whatever answers. It therefore declares a proxy alone where it names another port than the
 one that it is sent to, succeeds more than once, and the same server gets no request in origin-form.
 """
@@ -23,6 +24,11 @@ from pepscope.captures.exchanges import ExchangeKind, Exchanges
 
 _Bools = npt.NDArray[np.bool_]
 
+#: Kinds of which a connection has very few, whatever else it has: they begin what a proxy passes on.
+DECLARING = (
+    ExchangeKind.PROXY_CONNECT, ExchangeKind.SOCKS_GREETING, ExchangeKind.SOCKS_REQUEST, ExchangeKind.PROXY_HEADER,
+)  # fmt: skip
+
 #: Scanners ask a server once, and go on.
 _FEWEST_REQUESTS = 2
 
@@ -32,17 +38,18 @@ class ProxyForm(IntFlag):
 
     CONNECT = 1
     SOCKS = 2
-    ABSOLUTE = 4  # requests in absolute-form
+    ABSOLUTE = 4  # requests in absolute-form, of a server that opens tunnels as well
+    ABSOLUTE_ALONE = 8  # the same, of one that is not seen to open any
 
 
 def are_granted(form: Ints) -> _Bools:
-    """Which of these forms hold one that only proxies grant."""
-    return np.asarray((form & (ProxyForm.CONNECT | ProxyForm.SOCKS)) > 0)
+    """Of which forms nothing but a proxy grants each."""
+    return np.asarray((form > 0) & (form & ProxyForm.ABSOLUTE_ALONE == 0))
 
 
 def are_relays(form: Ints) -> _Bools:
     """Which of these forms are tunnels alone, whose bytes the proxy relays as they come."""
-    return np.asarray(are_granted(form) & (form & ProxyForm.ABSOLUTE == 0))
+    return np.asarray((form > 0) & (form & (ProxyForm.ABSOLUTE | ProxyForm.ABSOLUTE_ALONE) == 0))
 
 
 class Declared(Struct, frozen=True):
@@ -61,7 +68,8 @@ class Declared(Struct, frozen=True):
 def declared_proxies(exchanges: Exchanges, columns: Mapping[str, npt.NDArray[Any]]) -> Declared:
     """What connections declare, from their exchanges and summaries (`Capture.connection_columns`).
 
-    Where a server grants tunnels or SOCKS requests, connections to it whose beginning was not captured are such, too.
+    Where a server grants tunnels or SOCKS requests, and gets no request in origin-form, connections to it whose
+    beginning was not captured are such, too.
     """
     count = len(columns["first_time_ns"])
     if not (exchanges.kind >= ExchangeKind.PROXY_CONNECT).any():
@@ -73,16 +81,20 @@ def declared_proxies(exchanges: Exchanges, columns: Mapping[str, npt.NDArray[Any
         return np.asarray(np.bincount(exchanges.connection[rows], minlength=count) > 0, np.bool_)
 
     beside_greeting = (kind for kind in ExchangeKind if kind is not ExchangeKind.SOCKS_GREETING)
-    connect = have(ExchangeKind.PROXY_CONNECT)
+    is_followed = np.append(exchanges.connection[1:] == exchanges.connection[:-1], False)
+    connect = have(ExchangeKind.PROXY_CONNECT, also=is_followed)
     # A request that does not wait for the greeting's answer is no exchange of its own.
     socks = have(ExchangeKind.SOCKS_REQUEST) | (have(ExchangeKind.SOCKS_GREETING) & have(*beside_greeting))
     server = _numbered(columns, ("server",))
     grants = _of_servers(connect | socks, server)
-    originates = _of_servers(have(ExchangeKind.HTTP_REQUEST, also=exchanges.strict) & ~(connect | socks), server)
+    origin = have(ExchangeKind.HTTP_REQUEST, also=exchanges.strict) & ~(connect | socks)
+    originates = _of_servers(origin, server)
     is_several = _several(exchanges, asked & (exchanges.kind == ExchangeKind.PROXY_REQUEST), columns)
-    absolute = have(ExchangeKind.PROXY_REQUEST, ExchangeKind.ABSOLUTE_REQUEST) & (grants | (is_several & ~originates))
-    form = np.select([connect, socks, absolute], [ProxyForm.CONNECT, ProxyForm.SOCKS, ProxyForm.ABSOLUTE], 0)
-    begins_before = (columns["handshake_syn_ack_ns"] < 0) & grants & (form == 0)
+    absolute = have(ExchangeKind.PROXY_REQUEST, ExchangeKind.ABSOLUTE_REQUEST)
+    form = np.select([connect, socks, absolute & grants, absolute & is_several & ~originates], [*ProxyForm], 0)
+    is_cut = columns["handshake_syn_ack_ns"] < 0
+    is_mixed = _of_servers(origin & ~is_cut, server)
+    begins_before = is_cut & grants & ~is_mixed & (form == 0)
     of_server = np.zeros(server.max(initial=0) + 1, np.int64)
     np.maximum.at(of_server, server, np.where(connect | socks, form, 0))
     return Declared(np.where(begins_before, of_server[server], form), have(ExchangeKind.PROXY_HEADER))

@@ -17,8 +17,12 @@ from detector.corpora.watch.state_file import read_state, write_state
 from detector.one_capture.columns import joined_vantages, selected, vantage_columns
 from detector.one_capture.networks import NetworkTable
 from pepscope.captures.capture import open_capture
+from pepscope.captures.direction import Direction
+from pepscope.captures.exchanges import ExchangeKind
 from pepscope.errors import UsageError
 from tests.detector.corpora.watch.cut_captures import SPLIT
+from tests.detector.one_capture.made_exchanges import Asked
+from tests.detector.one_capture.made_vantages import Talk, vantage
 
 TABLE = NetworkTable()
 VANTAGE = replace(vantage_columns([open_capture(str(SPLIT))]), captures=())
@@ -95,6 +99,14 @@ def test_of_a_connection_with_very_many_exchanges_some_stay() -> None:
     assert after[0] == MOST_EXCHANGES < 200 * before[0]
     assert np.array_equal(after[1:], before[1:])
     assert set(made.vantage.exchanges.question_ns) == set(VANTAGE.exchanges.question_ns)
+
+
+def test_what_asks_for_a_proxy_stays_however_much_follows() -> None:
+    """A proxy that wants a password refuses the first CONNECT."""
+    kinds = [ExchangeKind.HTTP_REQUEST, ExchangeKind.PROXY_CONNECT] + [ExchangeKind.TURN] * (3 * MOST_EXCHANGES)
+    asked = [Asked(0, 20.3, 20.0, kind, Direction.UP, 1000.0 * place) for place, kind in enumerate(kinds)]
+    made = evidence_of(vantage([Talk(port=3128, more=asked)], at_client=True), 1)
+    assert made.vantage.declared.asks.all()
 
 
 def test_a_state_gives_the_evidence_back(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tests.detector.one_capture.made_vantages import Talk, results, vantage
 
 PROXY, OTHER = "192.0.2.1", "198.51.100.1"
 CONNECT, REQUEST, ABSOLUTE = ExchangeKind.PROXY_CONNECT, ExchangeKind.PROXY_REQUEST, ExchangeKind.ABSOLUTE_REQUEST
+ALONE = ProxyForm.ABSOLUTE_ALONE
 GREETING, SOCKS, TURN = ExchangeKind.SOCKS_GREETING, ExchangeKind.SOCKS_REQUEST, ExchangeKind.TURN
 HTTP, HELLO, HEADER = ExchangeKind.HTTP_REQUEST, ExchangeKind.TLS_HELLO, ExchangeKind.PROXY_HEADER
 
@@ -51,21 +52,56 @@ def test_absolute_form_declares_where_it_is_granted_again_and_again() -> None:
     assert forms(talk(REQUEST)) == [0], "a scanner asks once"
     assert forms(talk(REQUEST), talk(REQUEST, host=OTHER)) == [0, 0], "of each server"
     assert forms(talk(REQUEST), replace(talk(REQUEST), near="10.0.0.9")) == [0, 0], "and each client"
-    assert forms(talk(REQUEST), talk(REQUEST)) == [ProxyForm.ABSOLUTE] * 2
-    assert forms(talk(REQUEST, REQUEST)) == [ProxyForm.ABSOLUTE]
+    assert forms(talk(REQUEST), talk(REQUEST)) == [ProxyForm.ABSOLUTE_ALONE] * 2
+    assert forms(talk(REQUEST, REQUEST)) == [ProxyForm.ABSOLUTE_ALONE]
     assert forms(talk(REQUEST, REQUEST), talk(HTTP)) == [0, 0], "a web server takes both forms"
-    assert forms(talk(REQUEST, REQUEST), talk(HTTP, host=OTHER), talk(HTTP, port=80)) == [ProxyForm.ABSOLUTE, 0, 0]
+    assert forms(talk(REQUEST, REQUEST), talk(HTTP, host=OTHER), talk(HTTP, port=80)) == [ALONE, 0, 0]
     assert forms(talk(ABSOLUTE, ABSOLUTE)) == [0], "servers have to accept it"
-    assert forms(talk(ABSOLUTE), talk(CONNECT), talk(HTTP)) == [ProxyForm.ABSOLUTE, ProxyForm.CONNECT, 0]
-    assert forms(talk(REQUEST, CONNECT)) == [ProxyForm.CONNECT]
+    assert forms(talk(ABSOLUTE), talk(CONNECT, HELLO), talk(HTTP)) == [ProxyForm.ABSOLUTE, ProxyForm.CONNECT, 0]
+    assert forms(talk(REQUEST, CONNECT, TURN)) == [ProxyForm.CONNECT]
+
+
+def test_a_tunnel_that_nothing_passes_declares_nothing() -> None:
+    assert forms(talk(CONNECT)) == [0], "a server that answers CONNECT with its page"
+    assert forms(talk(HTTP, CONNECT)) == [0]
+    assert forms(talk(CONNECT), talk(HELLO)) == [0, 0]
+
+
+def test_a_server_that_is_no_proxy_for_sure_makes_its_port_none() -> None:
+    """One group has both, and what one server grants says nothing of the other."""
+    tunnels = [talk(CONNECT, HELLO, late_ms=0.2) for _ in range(3)]
+    doubtful = [talk(REQUEST, REQUEST, late_ms=0.2, host=OTHER) for _ in range(3)]
+    (group,) = client_results(*tunnels, *doubtful)
+    assert (group.verdict, group.asks_proxy) == (Verdict.INCONCLUSIVE, True)
+    (group,) = client_results(*tunnels)
+    assert group.verdict is Verdict.SPLIT_TCP
+
+
+def test_absolute_form_of_which_nothing_is_timed_decides_nothing() -> None:
+    untimed = talk(REQUEST, REQUEST)
+    untimed = replace(untimed, more=[replace(each, repeated=True) for each in untimed.more])
+    (group,) = client_results(untimed, untimed)
+    assert (group.exchanges, group.verdict) == (0, Verdict.INCONCLUSIVE)
+    assert group.asks_proxy, "which tells it from a group of the same port that asks for none"
+    assert "absolute-form" in group.reason
+
+
+def test_hosts_are_as_probable_as_what_is_asked_of_them() -> None:
+    (group,) = client_results(*(talk(REQUEST, REQUEST, REQUEST) for _ in range(6)))
+    (host,) = group.by_host
+    assert host.verdict is group.verdict is Verdict.INCONCLUSIVE
+    assert host.probability[Verdict.REGULAR] == pytest.approx(group.probability[Verdict.REGULAR])
 
 
 def test_connections_that_began_before_the_capture_are_as_their_port() -> None:
     begun = talk(TURN, TURN, begun=True)
     assert forms(begun) == [0]
     assert forms(begun, talk(GREETING, SOCKS)) == [ProxyForm.SOCKS] * 2
-    assert forms(begun, talk(CONNECT, port=3128)) == [0, ProxyForm.CONNECT]
-    assert forms(begun, talk(REQUEST, REQUEST)) == [0, ProxyForm.ABSOLUTE], "no port that is surely a proxy's"
+    assert forms(begun, talk(CONNECT, HELLO, port=3128)) == [0, ProxyForm.CONNECT]
+    assert forms(begun, talk(REQUEST, REQUEST)) == [0, ALONE], "no port that is surely a proxy's"
+    assert forms(begun, talk(CONNECT, HELLO), talk(HTTP)) == [0, ProxyForm.CONNECT, 0], "a port of both"
+    http = talk(HTTP, HTTP, begun=True)
+    assert forms(http, talk(GREETING, SOCKS)) == [ProxyForm.SOCKS] * 2, "HTTP within the tunnel"
     assert forms(talk(TURN), talk(GREETING, SOCKS)) == [0, ProxyForm.SOCKS], "its beginning was seen"
 
 
@@ -141,11 +177,11 @@ def test_no_connection_declares_what_no_exchange_asks(asked: list[tuple[Exchange
     if made is None:
         return
     found = declared_proxies(made.exchanges, made.columns)
-    granted = {CONNECT, SOCKS}
+    granted = {SOCKS}
     servers = {(each.host, each.port) for each, (kind, *_) in zip(talks, asked, strict=True) if kind in granted}
     for each, form, (kind, _, begun) in zip(talks, found.form.tolist(), asked, strict=True):
         if kind in granted:
-            assert form == (ProxyForm.CONNECT if kind is CONNECT else ProxyForm.SOCKS)
+            assert form == ProxyForm.SOCKS
         elif form and not begun:
             assert kind in (REQUEST, ABSOLUTE)
         elif form:
