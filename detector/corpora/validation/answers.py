@@ -100,7 +100,7 @@ class Answer:
             self._seen.append(seen)
             for key in seen.items():
                 self._by_ends[key].append(number)
-        self._groups: dict[GroupName, Said] = {}
+        self._groups: dict[tuple[GroupName, bool], Said] = {}
         for group in read.groups:
             name = GroupName(_network(group.network), group.port, None, group.side)
             self._add_group(name, _said(group, group.where))
@@ -123,10 +123,13 @@ class Answer:
         """What is said of a connection or a group; None where nothing is.
 
         Of a connection: by both ends as both captures show them; else, where it was paired with another one or with
-        none, what is said of it as either capture shows it. Of two with the same ends the first comes first.
+        none, what is said of it as either capture shows it. Of two with the same ends the first comes first. Of two
+        groups of one network and port a label of a proxy (`where`) asks for the one that ends there, others for the
+        other one.
         """
         if case.group is not None:
-            return self._groups.get(case.group)
+            is_proxy = case.where is SplitPlace.PROXY
+            return self._groups.get((case.group, is_proxy), self._groups.get((case.group, not is_proxy)))
         wanted = {place: ends.either_way for place, ends in enumerate(case.ends) if ends is not None}
         candidates = [number for key in wanted.items() for number in self._by_ends.get(key, ()) if number in self._left]
         if not candidates:
@@ -142,9 +145,11 @@ class Answer:
         return self._places[vantage.capture]
 
     def _add_group(self, name: GroupName, said: Said) -> None:
-        self._groups.setdefault(name, said)
+        # Connections of one network and port that ask for a proxy are another group than the others.
+        is_proxy = said.where is SplitPlace.PROXY
+        self._groups.setdefault((name, is_proxy), said)
         # A label without a side is of whichever side there is.
-        self._groups.setdefault(GroupName(name.network, name.port, name.host), said)
+        self._groups.setdefault((GroupName(name.network, name.port, name.host), is_proxy), said)
 
 
 def read_answer(document: Any, captures: Sequence[str]) -> Answer:

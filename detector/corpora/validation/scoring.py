@@ -49,7 +49,7 @@ def score_of(case: Case, said: str, where: SplitPlace | None = None) -> Score:
     verdict = Verdict(said)
     if not verdict.is_split:
         return Score.REVERSED if case.truth.is_split else Score.RIGHT
-    accuses_network = where is SplitPlace.NETWORK and case.where is SplitPlace.SERVER
+    accuses_network = where is SplitPlace.NETWORK and _elsewhere(case)
     if not case.truth.is_split or accuses_network:
         return Score.FALSE_ALARM
     return Score.RIGHT if verdict in case.accepted else Score.OTHER_KIND
@@ -78,8 +78,8 @@ def _split(case: Case) -> bool:
     return case.truth.is_split
 
 
-def _at_server(case: Case) -> bool:
-    return case.where is SplitPlace.SERVER
+def _elsewhere(case: Case) -> bool:
+    return case.where in (SplitPlace.SERVER, SplitPlace.PROXY)
 
 
 _UNFOUND = frozenset((Score.NOT_FOUND, Score.REVERSED))
@@ -90,7 +90,7 @@ RATES = (
     Rate("missed", "split, not called split", _split, _UNFOUND),
     Rate("reversed", "split, called regular", _split, frozenset((Score.REVERSED,))),
     Rate("kind-missed", "split, its kind not found", _split, _UNFOUND | {Score.OTHER_KIND}),
-    Rate("network-blamed", "server's own split, network blamed", _at_server, _ALARM),
+    Rate("network-blamed", "split of a server's own or a declared proxy, network blamed", _elsewhere, _ALARM),
 )
 
 

@@ -78,8 +78,7 @@ def _shown(snapshot: Snapshot) -> Sequence[StandingGroup]:
 
 
 def _group_labels(group: StandingGroup) -> tuple[str, ...]:
-    port = f"{group.result.port} (proxy)" if group.result.asks_proxy else str(group.result.port)
-    return group.result.side.value, group.result.network, port
+    return group.result.side.value, group.result.network, group.port
 
 
 def _verdicts(snapshot: Snapshot) -> Samples:

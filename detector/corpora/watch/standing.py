@@ -34,6 +34,11 @@ class StandingGroup:
         return self.result.side, self.result.network, self.result.port, self.result.asks_proxy
 
     @property
+    def port(self) -> str:
+        """The port, and whether it is asked as a proxy, which tells it from the same port that is not."""
+        return f"{self.result.port} (proxy)" if self.result.asks_proxy else str(self.result.port)
+
+    @property
     def split_probability(self) -> float:
         """Of a split of either kind."""
         return sum(share for kind, share in self.result.probability.items() if kind.is_split)
@@ -46,6 +51,7 @@ class StandingGroup:
             "side": result.side.value,
             "network": result.network,
             "port": result.port,
+            "asks_proxy": result.asks_proxy,
             "verdict": result.verdict.value,
             "split_probability": round(self.split_probability, 6),
             "where": None if result.where is None else result.where.value,

@@ -117,7 +117,7 @@ def _cells(group: StandingGroup) -> tuple[str, ...]:
     leading = max(group.split_probability, 1 - group.split_probability)
     return (
         result.network,
-        str(result.port),
+        group.port,
         result.side.value,
         _milliseconds(result.near_round_trip_s),
         _milliseconds(result.hidden_round_trip_s),

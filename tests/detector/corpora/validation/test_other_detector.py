@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,11 @@ from hypothesis import strategies as st
 
 from detector.corpora.validation import other_detector
 from detector.corpora.validation.answers import AnswerError, decode_answer
-from detector.corpora.validation.labels import Case, Ends
+from detector.corpora.validation.labels import Case, Ends, GroupName
 from detector.corpora.validation.other_detector import OtherDetector, ask
 from detector.corpora.validation.validate import validate
 from pepscope.errors import UsageError
-from pepscope.results.verdicts import Verdict
+from pepscope.results.verdicts import SplitPlace, Verdict
 from tests.detector.corpora.validation.labelled_corpora import EXAMPLE, SPLIT_ENDS
 
 CAPTURES = ("/a.pcap", "/b.pcap")
@@ -63,6 +64,19 @@ def test_a_connection_is_found_by_both_ends_whoever_is_the_client() -> None:
     assert found is not None
     assert (found.verdict, found.split_probability) == (Verdict.REGULAR, 0.25)
     assert [each.verdict for each in said.unlabelled] == [Verdict.SPLIT_TCP]
+
+
+def test_of_two_groups_of_a_port_a_label_of_a_proxy_means_the_one_that_asks_for_it() -> None:
+    group = {"network": "10.0.0.0/24", "port": 8888, "side": "client", "by_host": []}
+    groups = [{**group, "verdict": "regular"}, {**group, "verdict": "split-tcp", "where": "proxy"}]
+    plain = Case(Verdict.REGULAR, frozenset({Verdict.REGULAR}), (None, None), GroupName("10.0.0.0/24", 8888))
+    proxy = replace(plain, truth=Verdict.SPLIT_TCP, where=SplitPlace.PROXY)
+    for order in (groups, groups[::-1]):
+        said = decode_answer(json.dumps({"schema": 2, "pairs": [], "groups": order}).encode(), CAPTURES)
+        verdicts = [None if (found := said.of(each)) is None else found.verdict for each in (plain, proxy)]
+        assert verdicts == [Verdict.REGULAR, Verdict.SPLIT_TCP]
+        alone = decode_answer(json.dumps({"schema": 2, "pairs": [], "groups": order[:1]}).encode(), CAPTURES)
+        assert None not in (alone.of(plain), alone.of(proxy)), "whichever there is"
 
 
 def test_a_connection_paired_with_another_is_scored_by_what_is_said_of_it() -> None:

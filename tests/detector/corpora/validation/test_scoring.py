@@ -62,6 +62,9 @@ def test_the_network_is_not_to_be_blamed_for_the_servers_own_split() -> None:
     assert score_of(own, "split-tcp", SplitPlace.SERVER) is Score.RIGHT
     assert score_of(own, "split-tcp", None) is Score.RIGHT
     assert score_of(case("split-tcp"), "split-tcp", SplitPlace.NETWORK) is Score.RIGHT
+    declared = replace(own, where=SplitPlace.PROXY)
+    assert score_of(declared, "split-tcp", SplitPlace.NETWORK) is Score.FALSE_ALARM
+    assert score_of(declared, "split-tcp", SplitPlace.PROXY) is Score.RIGHT
     judged = Judgement("split-tcp", Score.FALSE_ALARM)
     assert rates([own], [judged])["network-blamed"] == Share(1, 1)
     assert rates([own], [judged])["missed"] == Share(0, 1)

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from detector.commands.watch import watch
 from detector.corpora.watch.metrics import METRICS, MOST_GROUPS, Snapshot, WatchCollector
-from detector.corpora.watch.standing import StandingGroup
+from detector.corpora.watch.standing import Standing, StandingGroup
 from detector.corpora.watch.table import LiveTable, summary_line, table_lines
 from pepscope.command_line.metrics import serve_metrics
 from pepscope.errors import UsageError
@@ -159,6 +159,23 @@ def test_the_table_fits_the_terminal(snapshot: Snapshot, monkeypatch: pytest.Mon
     assert "and 47 more" in drawn
     assert drawn.count("pepscope watch eth0") == 1
     assert drawn.endswith("\x1b[?25h\x1b[?1049l")
+
+
+def test_what_asks_for_a_proxy_stands_apart_from_the_same_port(snapshot: Snapshot) -> None:
+    result = snapshot.groups[0].result
+    declared = replace(result, evidence=(replace(result.evidence[0], finding="asked-as-proxy"),))
+    standing = Standing()
+    assert len(standing.update([result, declared], 1)) == 2
+    plain, proxy = standing.groups
+    assert (plain.to_dict()["asks_proxy"], proxy.to_dict()["asks_proxy"]) == (False, True)
+    assert "80 (proxy)" in "".join(table_lines([proxy]))
+    stop = serve_metrics(
+        "127.0.0.1", port := free_port(), WatchCollector(lambda: replace(snapshot, groups=standing.groups))
+    )
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as response:
+        text = response.read().decode()
+    stop()
+    assert {'port="80"', 'port="80 (proxy)"'} <= {*re.findall(r'port="[^"]*"', text)}
 
 
 def test_the_table_shows_splits_first(snapshot: Snapshot) -> None:
