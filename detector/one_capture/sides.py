@@ -85,10 +85,11 @@ def _roles_of_own_host(
     numbers, addresses = address_numbers(np.concatenate([columns["client_address"], columns["server_address"]]))
     typical_s = quantiles(np.concatenate([clients_s, servers_s]), numbers, len(addresses), 0.5)[numbers]
     (client, server), (client_s, server_s) = np.split(numbers, 2), np.split(typical_s, 2)
-    here = np.unique(np.concatenate([client[_is_here(client_s, server_s)], server[_is_here(server_s, client_s)]]))
-    own_client, own_server = np.isin(client, here), np.isin(server, here)
-    asks, serves = own_client & ~own_server, own_server & ~own_client
-    if not (asks.any() and serves.any()) or _networks(addresses[here]) > _NETWORKS_OF_A_HOST:
+    is_own = np.zeros(len(addresses), np.bool_)
+    is_own[client[_is_here(client_s, server_s)]] = True
+    is_own[server[_is_here(server_s, client_s)]] = True
+    asks, serves = is_own[client] & ~is_own[server], is_own[server] & ~is_own[client]
+    if not (asks.any() and serves.any()) or _networks(addresses[is_own]) > _NETWORKS_OF_A_HOST:
         return None, None
     return asks, serves
 

@@ -162,7 +162,8 @@ def test_stretches_depend_on_no_order(ends: list[tuple[float | None, float | Non
     """Of a host at either end of each connection, by turns."""
     asked = [number for number in range(len(ends)) if number % 3]
     own = [OWN if number in asked else f"198.18.{number}.9" for number in range(len(ends))]
-    known = columns(*zip(*ends, strict=True), [ELSEWHERE if number in asked else OWN for number in range(len(ends))])
+    to_client, to_server = zip(*ends, strict=True)
+    known = columns(to_client, to_server, [ELSEWHERE if number in asked else OWN for number in range(len(ends))])
     known["client_address"] = columns([0.0] * len(ends), [0.0] * len(ends), own)["server_address"]
     order = list(range(len(ends)))
     random.shuffle(order)
