@@ -30,9 +30,9 @@ def test_no_group_and_no_host_is_called_the_opposite(captured: Captured) -> None
 
 
 @EVERY
-def test_every_connection_belongs_to_one_group_of_the_side_that_the_capture_was_taken_at(captured: Captured) -> None:
+def test_every_connection_belongs_to_one_group_of_the_side_that_it_leads_to(captured: Captured) -> None:
     result = judged(captured)
-    assert {group.side.value for group in result.groups} == {captured.truths[0].side}
+    assert {group.side.value for group in result.groups} == {truth.side for truth in captured.truths}
     assert sorted(place for group in result.groups for place in group.pairs) == list(range(len(result.pairs)))
     known = {(truth.network, truth.port) for truth in captured.truths}
     assert {(group.network, group.port) for group in result.groups} <= known
