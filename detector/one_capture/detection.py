@@ -43,15 +43,13 @@ def judge_vantage(
     carry what a page draws of them.
     """
     vantage = vantage_columns(captures)
-    stretches = judged_stretches(vantage.columns, taken_at, vantage.declared.asks)
-    of_sides = [_on(vantage, stretch) for stretch in stretches]
-    sides = _judged_sides(of_sides, stretches, networks, least_probability)
-    pairs, told_places = pair_table(vantage, sides, further_evidence, least_probability)
+    judged = _judged_sides(vantage, taken_at, networks, least_probability)
+    pairs, told_places = pair_table(vantage, [side for _, side in judged], further_evidence, least_probability)
     told = np.asarray(sorted(told_places), np.int64)
     number = np.arange(len(vantage.capture)) - np.searchsorted(vantage.capture, vantage.capture)
     groups = [
         result
-        for side, seen in zip(sides, of_sides, strict=True)
+        for seen, side in judged
         for result in with_shown_signs(
             _group_results(side), seen, side.posteriors, side.groups.explanations,
             number if side.rows is None else number[side.rows],
@@ -60,7 +58,7 @@ def judge_vantage(
     if series:
         from detector.one_capture.group_series import with_series
 
-        groups = with_series(groups, [(seen, side.posteriors) for seen, side in zip(of_sides, sides, strict=True)])
+        groups = with_series(groups, [(seen, side.posteriors) for seen, side in judged])
     for group in groups:
         if group.verdict is Verdict.INCONCLUSIVE or len(group.pairs) < 2:
             continue
@@ -78,10 +76,8 @@ def vantage_groups(
     least_probability: float,
 ) -> tuple[GroupResult, ...]:
     """The groups alone that `judge_vantage` gives, without the signs that are only shown: packets may be gone."""
-    stretches = judged_stretches(vantage.columns, taken_at, vantage.declared.asks)
-    of_sides = [_on(vantage, stretch) for stretch in stretches]
-    sides = _judged_sides(of_sides, stretches, networks, least_probability)
-    return tuple(result for side in sides for result in _group_results(side))
+    judged = _judged_sides(vantage, taken_at, networks, least_probability)
+    return tuple(result for _, side in judged for result in _group_results(side))
 
 
 def _on(vantage: VantageColumns, stretch: Stretch) -> VantageColumns:
@@ -92,17 +88,15 @@ def _on(vantage: VantageColumns, stretch: Stretch) -> VantageColumns:
 
 
 def _judged_sides(
-    of_sides: Sequence[VantageColumns],
-    stretches: Sequence[Stretch],
-    networks: NetworkTable | None,
-    least_probability: float,
-) -> list[JudgedSide]:
-    """The stretches judged, of which `of_sides` say what is seen."""
+    vantage: VantageColumns, taken_at: GroupSide | None, networks: NetworkTable | None, least_probability: float
+) -> list[tuple[VantageColumns, JudgedSide]]:
+    """The stretches judged, each with what is seen of its connections."""
     table = NetworkTable() if networks is None else networks
-    return [
-        _judged(weigh_side(seen, stretch.side, table), least_probability, stretch.rows)
-        for seen, stretch in zip(of_sides, stretches, strict=True)
-    ]
+    judged = []
+    for stretch in judged_stretches(vantage.columns, taken_at, vantage.declared.asks):
+        seen = _on(vantage, stretch)
+        judged.append((seen, _judged(weigh_side(seen, stretch.side, table), least_probability, stretch.rows)))
+    return judged
 
 
 def _judged(posteriors: SidePosteriors, least_probability: float, rows: Ints | None) -> JudgedSide:

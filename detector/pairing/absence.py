@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from detector.method import Absent
 from detector.options import ClockMode, DetectOptions
 from detector.pair import Pair
-from detector.pairing.captures import PairedCaptures
+from detector.pairing.captures import PairedCaptures, lead_through_one_host
 from detector.pairing.confidence import CONTENT
 from detector.pairing.match import Ground, Match
 from detector.vantage.watching import SeenConnections, Watch, Watched
@@ -124,7 +124,7 @@ def have_an_address_in_common(client: str, server: str, other_client: str, other
     one, other = (
         [each.rpartition(":")[0] for each in ends] for ends in ((client, server), (other_client, other_server))
     )
-    return one[0] == other[0] or one[1] in other or other[1] == one[0]
+    return lead_through_one_host(one, other) or lead_through_one_host(other, one)
 
 
 def _seen_by_both(

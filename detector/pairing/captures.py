@@ -355,11 +355,15 @@ class _Transfers:
 
 
 def _addresses_in_common(client_side: Connection, server_side: Connection) -> bool:
-    """An end's, or that of a proxy, which the client asks and which asks the server."""
-    return client_side.client_address == server_side.client_address or client_side.server_address in (
-        server_side.server_address,
-        server_side.client_address,
-    )
+    one, other = ((each.client_address, each.server_address) for each in (client_side, server_side))
+    return lead_through_one_host(one, other)
+
+
+def lead_through_one_host(client_side: Sequence[str], server_side: Sequence[str]) -> bool:
+    """Whether two connections, each by its client's and its server's address, have an end's in common, or a proxy's,
+    which the client asks and which asks the server."""
+    client, server = client_side
+    return client == server_side[0] or server in server_side
 
 
 def _stream_bytes(vantage: Vantage) -> int:

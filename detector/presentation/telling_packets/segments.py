@@ -112,7 +112,7 @@ def _fields(packet: Packet) -> str:
 def _in_aligned_directions(
     scene: Scene, told: Callable[[Vantage, Vantage, Direction, int, int], list[Telling]]
 ) -> list[Telling]:
-    """What is told of the sender and the receiver of each direction whose offsets are related at both."""
+    """Packets that `told` chooses of the sender and the receiver, by direction whose offsets both captures relate."""
     found: list[Telling] = []
     for direction in DIRECTIONS:
         sender, receiver = scene.pair.sender(direction), scene.pair.receiver(direction)

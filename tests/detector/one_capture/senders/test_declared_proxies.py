@@ -117,7 +117,7 @@ def test_a_granted_tunnel_is_split_whatever_its_timing(kinds: tuple[ExchangeKind
     assert (group.verdict, group.where, group.mechanism) == (Verdict.SPLIT_TCP, SplitPlace.PROXY, Mechanism.RELAY)
     assert group.probability[Verdict.REGULAR] < 0.01
     assert group.probability[Verdict.TCP_PROXY] < 0.05
-    assert (group.hidden_round_trip_s is not None) == (late_ms == 40.0), "the leg is told where timing shows it"
+    assert (group.hidden_round_trip_s is not None) == (late_ms == 40.0), "a leg is stated where timing shows it"
     assert {(host.verdict, host.where) for host in group.by_host} == {(Verdict.SPLIT_TCP, SplitPlace.PROXY)}
     assert group.evidence[0].finding == "proxy-asked-for"
     assert group.asks_proxy
