@@ -219,11 +219,15 @@ def _headline_of_groups(result: DetectionResult) -> str:
         return f"All {format_count(len(groups))} networks and ports are split."
     count = "None" if split == 0 else format_count(split)
     sentence = f"{count} of {format_count(len(groups))} networks and ports {'is' if split in (0, 1) else 'are'} split"
+    if split == 0 and own_site + declared:
+        sentence += " in the network"
     if own_site:
         sentence += f"; {format_count(own_site)} at the server's own site"
     if declared:
         sentence += f"; {format_count(declared)} at proxies that the client asks for"
-    return sentence + (f"; {format_count(open_ones)} cannot be judged." if open_ones else "; the rest is end to end.")
+    if open_ones:
+        return f"{sentence}; {format_count(open_ones)} cannot be judged."
+    return f"{sentence}." if split + own_site + declared == len(groups) else f"{sentence}; the rest is end to end."
 
 
 def _capture(capture: CaptureSummary) -> str:
