@@ -136,7 +136,7 @@ def _say(summary: CorpusSummary, *, as_json: bool) -> None:
 def query(result: str, sql: str, json_to: str | None, csv_to: str | None) -> None:
     """Ask the tables connections, groups, captures and errors of RESULT in SQL, as DuckDB speaks it.
 
-    Ten questions to start from stand in docs/guide/many-captures.md.
+    Eleven questions to start from stand in docs/guide/many-captures.md.
     """
     from detector.corpora.query import query as ask
 

@@ -31,6 +31,9 @@ from reports.wording import method_name
 #: Connections of one page: some 150 kB.
 LISTED_TOGETHER = 150
 
+#: Split points of which the network has no part, in the words of a connection's row.
+_AT_ENDS = {"server": "at the server's site", "proxy": "a proxy that the client asks for"}
+
 #: Ports of a network that have a row; servers with ports of their own may have thousands.
 _MAX_PORTS = 60
 
@@ -134,9 +137,9 @@ def _servers(servers: Sequence[tuple[Any, ...]]) -> str:
     rows = [
         [
             escape(server), escape(port_name(port)), format_count(count),
-            share_cell(Share(split, split + regular), count), seconds_cell(hidden_s),
+            share_cell(Share(split, split + regular), count, at_ends), seconds_cell(hidden_s),
         ]
-        for server, port, count, split, regular, hidden_s, _ in servers
+        for server, port, count, split, regular, hidden_s, at_ends, _ in servers
     ]  # fmt: skip
     total = servers[0][-1]
     about = f"The {MAX_SERVERS} of {format_count(total)} with the most splits." if total > len(servers) else ""
@@ -181,6 +184,8 @@ def _connections(part: Sequence[JudgedConnection], way_to: Callable[[JudgedConne
 def _remark(each: JudgedConnection) -> str:
     """What stands beside the verdict: how it is split, and who says otherwise."""
     remarks = [] if each.mechanism in (None, "undecided") else [escape((each.mechanism or "").replace("-", " "))]
+    if (remark := _AT_ENDS.get(each.group_where or "")) and each.verdict in ("split-tcp", "tcp-proxy"):
+        remarks.append(remark)
     if each.group_verdict not in (None, "inconclusive", each.verdict) and each.verdict != "inconclusive":
         remarks.append(f"its group: {escape(each.group_verdict or '')}")
     return f"<small>{'; '.join(remarks)}</small>" if remarks else ""

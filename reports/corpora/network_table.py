@@ -19,7 +19,8 @@ WEEKS, ROWS, FIRST_ROWS = 5, 150, 40
 #: What a share is of.
 DECIDED = (
     "A share is that of the split connections among those that were decided, with the interval that holds it with 95 % "
-    "(Wilson), which takes connections for independent. Open ones are in neither number."
+    "(Wilson), which takes connections for independent. Open ones are in neither number, nor are those that are split "
+    "at an end: at the server's own site, or at a proxy that the client asks for."
 )
 
 
@@ -40,6 +41,11 @@ class Row:
     def connections(self) -> int:
         """Over all weeks."""
         return sum(cell.connections for cell in self.cells.values())
+
+    @property
+    def split_at_ends(self) -> int:
+        """Over all weeks."""
+        return sum(cell.split_at_ends for cell in self.cells.values())
 
 
 def rows_of(cells: Sequence[Cell]) -> list[Row]:
@@ -65,10 +71,11 @@ def network_table(
     columns += [("application", False), ("all weeks", False), *((f"week of {week}", False) for week in weeks)]
     body = []
     for row in rows:
-        shares = [share_cell(row.share, row.connections)]
+        shares = [share_cell(row.share, row.connections, row.split_at_ends)]
         for week in weeks:
             cell = row.cells.get(week)
-            shares.append(share_cell(Share(0, 0), 0) if cell is None else share_cell(cell.share, cell.connections))
+            counts = (Share(0, 0), 0) if cell is None else (cell.share, cell.connections, cell.split_at_ends)
+            shares.append(share_cell(*counts))
         name = [network_link(row.network, linked, top)] if by_network else []
         body.append([*name, escape(port_name(row.port)), *shares])
     return table("networks by application and week", columns, body)

@@ -82,6 +82,18 @@ def _totals(questions: Questions, cells: Sequence[Cell]) -> str:
     return (
         f'<p class="totals">{counted(sum(verdicts.values()), "connection")} in '
         f'{counted(questions.captures(), "capture")}{span}.</p><ul class="counts">{items}</ul>'
+        f"{_split_at_ends(cells)}"
+    )
+
+
+def _split_at_ends(cells: Sequence[Cell]) -> str:
+    count = sum(cell.split_at_ends for cell in cells)
+    if not count:
+        return ""
+    is_split = "is split" if count == 1 else "are split"
+    return (
+        f"<p>{counted(count, 'connection')} {is_split} at an end, not by the network: at the server's own site, or at "
+        "a proxy that the client asks for. No share counts them.</p>"
     )
 
 
@@ -249,15 +261,15 @@ def _legs(questions: Questions, linked: Collection[str]) -> str:
     if not legs:
         return "<p>No hidden leg was measured.</p>"
     columns = [
-        ("network", False), ("clients in", False), ("application", False), ("greatest", True), ("median", True),
-        ("connections", True),
+        ("network", False), ("clients in", False), ("application", False), ("split point", False), ("greatest", True),
+        ("median", True), ("connections", True),
     ]  # fmt: skip
     rows = [
         [
-            network_link(place, linked), escape(clients or "–"), escape(port_name(port)), seconds_cell(most),
-            seconds_cell(median), format_count(count),
+            network_link(place, linked), escape(clients or "–"), escape(port_name(port)), escape(where or "unknown"),
+            seconds_cell(most), seconds_cell(median), format_count(count),
         ]
-        for place, clients, port, median, most, count in legs
+        for place, clients, port, where, median, most, count in legs
     ]  # fmt: skip
     return table("slowest hidden legs", columns, rows)
 

@@ -71,21 +71,22 @@ def table(label: str, columns: Sequence[tuple[str, bool]], rows: Iterable[Sequen
     )
 
 
-def share_cell(share: Share, connections: int) -> str:
-    """A share with its interval, drawn and in figures, and of how many."""
+def share_cell(share: Share, connections: int, split_at_ends: int = 0) -> str:
+    """A share with its interval, drawn and in figures, and of how many; those split at their ends are counted apart."""
     if not connections:
         return '<span class="none">–</span>'
+    undecided = connections - share.decided - split_at_ends
+    rest = f", {format_count(split_at_ends)} split at an end" if split_at_ends else ""
     if not share.decided:
-        return f'<span class="none">none of {format_count(connections)} decided</span>'
+        return f'<span class="none">none of {format_count(connections)} decided{rest}</span>'
     low, high = share.interval()
-    undecided = connections - share.decided
     counts = f"{format_count(share.split)} of {format_count(share.decided)}"
     return (
         f'<span class="share-line"><b>{format_percent(share.value)}</b> '
         f'<span class="interval">{interval_text(share)}</span></span>'
         f'<span class="range" aria-hidden="true"><i style="left:{100 * low:.1f}%;width:{100 * (high - low):.1f}%"></i>'
         f'<b style="left:{100 * share.value:.1f}%"></b></span>'
-        f"<small>{counts}{f', {format_count(undecided)} open' if undecided else ''}</small>"
+        f"<small>{counts}{rest}{f', {format_count(undecided)} open' if undecided else ''}</small>"
     )
 
 

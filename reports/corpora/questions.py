@@ -22,6 +22,8 @@ MAX_ROWS = 25
 #: A network is what a manifest names, otherwise the network of the clients.
 _NETWORK = "CASE WHEN network <> 'unnamed' THEN network ELSE coalesce(client_network, 'no network') END"
 _IS_SPLIT = "verdict IN ('split-tcp', 'tcp-proxy')"
+#: A split that no network is accused of: at the server's site, or at a proxy that clients ask for.
+_AT_ENDS = f"{_IS_SPLIT} AND coalesce(group_where, 'network') <> 'network'"
 _SERVER = "coalesce(server_a, server_b)"
 
 #: Between which methods' opinions the evidence is divided, and where a group's verdict is another one.
@@ -30,7 +32,8 @@ _AGAINST_GROUP = "group_verdict <> 'inconclusive' AND verdict NOT IN ('inconclus
 
 _JUDGED = f"""
 SELECT {_NETWORK} AS place, port, strftime(date_trunc('week', started), '%Y-%m-%d') AS week, verdict, mechanism,
-  {_IS_SPLIT} AS is_split, client_network, group_verdict, group_hidden_round_trip_s AS hidden_s,
+  {_IS_SPLIT} AND NOT ({_AT_ENDS}) AS is_split, {_AT_ENDS} AS is_split_at_ends, client_network, group_verdict,
+  group_where, group_hidden_round_trip_s AS hidden_s,
   methods_split, methods_intact, regexp_replace({_SERVER}, ':[0-9]+$', '') AS server
 FROM connections
 """
@@ -47,20 +50,26 @@ _CONNECTION = f"""
 SELECT {_NETWORK} AS place, unit, coalesce(client_a, client_b) AS client, {_SERVER} AS server, port,
   strftime(started, '%Y-%m-%d %H:%M:%S') AS began, started_ns, duration_s, verdict, mechanism,
   CASE WHEN {_IS_SPLIT} THEN probability_split_tcp + probability_tcp_proxy ELSE probability_regular END AS probability,
-  group_verdict, payload_bytes_up + payload_bytes_down AS payload_bytes, methods_split, methods_intact, reason
+  group_verdict, group_where, payload_bytes_up + payload_bytes_down AS payload_bytes,
+  methods_split, methods_intact, reason
 FROM connections
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Connections of one network to one port in one week (its Monday, ISO 8601; None where no time is known)."""
+    """Connections of one network to one port in one week (its Monday, ISO 8601; None where no time is known).
+
+    The share is of what lies between the ends: the connections `split_at_ends`, at the server's site or at a proxy that
+    clients ask for, are in neither of its numbers.
+    """
 
     network: str
     port: int
     week: str | None
     connections: int
     share: Share
+    split_at_ends: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,7 @@ class JudgedConnection:
     mechanism: str | None
     probability: float
     group_verdict: str | None
+    group_where: str | None
     payload_bytes: int
     methods_split: str
     methods_intact: str
@@ -95,9 +105,10 @@ class Questions:
     def cells(self) -> list[Cell]:
         """Counts by network, port and week."""
         return [
-            Cell(place, port, week, count, Share(split, split + regular))
-            for place, port, week, count, split, regular in self._ask(
-                f"SELECT place, port, week, {_COUNTS} FROM judged GROUP BY ALL ORDER BY place, port, week"
+            Cell(place, port, week, count, Share(split, split + regular), at_ends)
+            for place, port, week, count, split, regular, at_ends in self._ask(
+                f"SELECT place, port, week, {_COUNTS}, count(*) FILTER (is_split_at_ends) FROM judged "
+                "GROUP BY ALL ORDER BY place, port, week"
             )
         ]
 
@@ -137,16 +148,20 @@ class Questions:
         )
 
     def hidden_legs(self) -> list[tuple[Any, ...]]:
-        """The slowest hidden legs: network, clients, port, median and greatest round trip (s), connections."""
+        """The slowest hidden legs: network, clients, port, place of the split point, median and greatest round trip
+        (s), connections."""
         return self._ask(
-            "SELECT place, client_network, port, median(hidden_s), max(hidden_s) AS most, count(*) FROM judged "
-            f"WHERE hidden_s IS NOT NULL GROUP BY ALL ORDER BY most DESC, place, client_network, port LIMIT {MAX_ROWS}"
+            "SELECT place, client_network, port, group_where, median(hidden_s), max(hidden_s) AS most, count(*) "
+            "FROM judged WHERE hidden_s IS NOT NULL GROUP BY ALL "
+            f"ORDER BY most DESC, place, client_network, port, group_where LIMIT {MAX_ROWS}"
         )
 
     def servers(self) -> Mapping[str, list[tuple[Any, ...]]]:
-        """By network its servers: address, port, connections, split, regular, hidden leg (s), and servers in all."""
+        """By network its servers: address, port, connections, split, regular, hidden leg (s), split at an end, and
+        servers in all."""
         return self._by_network(
-            f"SELECT place, server, port, {_COUNTS}, max(hidden_s), count(*) OVER (PARTITION BY place) FROM judged "
+            f"SELECT place, server, port, {_COUNTS}, max(hidden_s), count(*) FILTER "
+            "(is_split_at_ends), count(*) OVER (PARTITION BY place) FROM judged "
             "GROUP BY place, server, port QUALIFY row_number() OVER (PARTITION BY place ORDER BY "
             f"count(*) FILTER (is_split) DESC, count(*) DESC, server, port) <= {MAX_SERVERS} "
             "ORDER BY place, count(*) FILTER (is_split) DESC, count(*) DESC, server, port"

@@ -102,6 +102,22 @@ def test_shares_of_the_overview_are_those_of_the_tables(tmp_path: Path) -> None:
     assert "there is nothing to compare it with" in text
 
 
+@pytest.mark.parametrize(("where", "remark"), [("server", "at the server's site"), ("proxy", "the client asks for")])
+def test_the_network_is_not_charged_with_splits_at_an_end(tmp_path: Path, where: str, remark: str) -> None:
+    rows = [
+        connection(number, verdict="split-tcp" if number < 30 else "regular", week=number % 2, group_where=place)
+        for number in range(120)
+        for place in [where if number < 20 else None]
+    ]
+    write_site(write_tables(tmp_path / "tables", rows), tmp_path / "site")
+    text = " ".join(text_of(tmp_path / "site" / "index.html").split())
+    assert "10 % of the decided connections in 1 network are split" in text
+    assert "20 connections are split at an end, not by the network" in text
+    assert "10 of 100, 20 split at an end" in text
+    assert "10 of 110" not in text
+    assert remark in text_of(tmp_path / "site" / network_page("192.0.2.0/24"))
+
+
 def test_changes_disagreements_and_hidden_legs_are_shown(tmp_path: Path) -> None:
     rows = [connection(number, week=number % 2, network="Old") for number in range(100)]
     rows += [connection(number, week=0, network="Turned") for number in range(40)]
