@@ -182,11 +182,16 @@ def _ends_of_their_own(side: GroupSide, figures: Columns) -> SlicedTexts:
 
 
 def _end_of_its_own(figures: PoolFigures) -> str:
-    return (
-        f"{_extent(figures)}: the transport to {figures.hosts} {_far(figures)} ends at distances of their own, the "
-        f"nearest {duration(figures.near_s)} of round trip away, as behind no split point ({_HELD_BACK}). Answers "
-        f"come {duration(figures.fast_excess_s)} and more later by what these {_far(figures)} or their sites do."
-    )
+    near, later = duration(figures.near_s), duration(figures.fast_excess_s)
+    if figures.side is GroupSide.SERVER:
+        # One address may be several clients'.
+        own = f"how round trips vary, first words and SYNs are those of clients at access links, {near} and more away"
+        late = "by what clients or their sites do"
+    else:
+        own = f"the transport to {figures.hosts} {_far(figures)} ends at distances of their own, the nearest {near} of"
+        own, late = f"{own} round trip away", f"by what these {_far(figures)} or their sites do"
+    shown = f"{_extent(figures)}: {own}, as behind no split point ({_HELD_BACK})."
+    return f"{shown} Answers come {later} and more later {late}."
 
 
 def _answered_in_time(side: GroupSide, figures: Columns) -> SlicedTexts:

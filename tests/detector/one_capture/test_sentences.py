@@ -145,6 +145,20 @@ def test_hosts_that_take_their_time_at_distances_of_their_own_are_not_said_to_an
     assert "within" not in group.reason
 
 
+def test_a_client_that_its_access_link_shows_is_not_said_to_end_at_several_distances() -> None:
+    """Of one address it is how round trips vary, first words and SYNs that show no split point."""
+    figures = PoolFigures(
+        GroupSide.SERVER, 20, 11, 1, 0.104, 0.104, 0.104, math.nan, 2.5, 2.5, 2.5, 0.01, 0.004, 0.4, 0.001, 0.0, 0,
+        own_ends=True,
+    )  # fmt: skip
+    said = reason(figures, Explanation.END_TO_END)
+    assert (
+        "how round trips vary, first words and SYNs are those of clients at access links, 104 ms and more away" in said
+    )
+    assert "distances of their own" not in said
+    assert "these client " not in said
+
+
 def test_of_one_server_alone_other_servers_would_decide_and_not_more_of_its_answers() -> None:
     late = [Talk("192.0.2.1", [(ExchangeKind.COMMAND, 44.0 + 0.3 * number) for number in range(5)], 8.0)] * 5
     (group,) = results(late, at_client=True)
