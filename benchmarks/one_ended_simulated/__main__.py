@@ -11,14 +11,17 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.one_ended_simulated.captures import write_capture
+from benchmarks.one_ended_simulated.crowds import draw_crowd
 from benchmarks.one_ended_simulated.draws import draw_scenario
 from benchmarks.one_ended_simulated.run import Simulation
 from benchmarks.one_ended_simulated.truth import identity, truth
 
 
-def make_network(seed: int, directory: Path, number: int) -> int:
-    """Simulate one network and write its folder. Gives the packets in its captures."""
-    scenario = draw_scenario(seed, number)
+def make_network(seed: int, directory: Path, number: int, *, crowd: bool = False) -> int:
+    """Simulate one network, of many clients at one address if a `crowd`, and write its folder. Gives the packets in its
+    captures.
+    """
+    scenario = draw_crowd(seed, number) if crowd else draw_scenario(seed, number)
     simulation = Simulation(scenario, Random(f"one-ended-run/{seed}/{number}"))
     simulation.run()
     folder = directory / identity(number)
@@ -45,9 +48,10 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="number of the first network")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--crowds", action="store_true", help="networks of many clients at one public address instead")
     options = parser.parse_args()
     numbers = range(options.first, options.first + options.networks)
-    make = partial(make_network, options.seed, options.out)
+    make = partial(make_network, options.seed, options.out, crowd=options.crowds)
     with ProcessPoolExecutor(options.jobs) as pool:
         packets = sum(pool.map(make, numbers, chunksize=4))
     print(f"{len(numbers)} networks, {packets} packets in {options.out}")

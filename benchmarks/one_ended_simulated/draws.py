@@ -100,13 +100,13 @@ def _with_programs(random: Random, site: Site) -> Site:
     each for its own. Half of them work on the last one, too, before they close."""
     if random.random() >= _PROGRAMS_SHARE:
         return site
-    programs = (_working(random, site.habits[0]),) * len(site.clients)
+    programs = (draw_program(random, site.habits[0]),) * len(site.clients)
     if random.random() < 0.5:
-        programs = tuple(_working(random, habits) for habits in site.habits)
+        programs = tuple(draw_program(random, habits) for habits in site.habits)
     return replace(site, habits=programs, thinks=(True,) * len(site.clients))
 
 
-def _working(random: Random, habits: ClientHabits) -> ClientHabits:
+def draw_program(random: Random, habits: ClientHabits) -> ClientHabits:
     """A program that works on each answer for 8 to 80 ms, with a standard deviation of 0.3 to 5 % of that."""
     work_s, spread = between(random, 0.008, 0.08), between(random, 0.003, 0.05)
 
@@ -122,37 +122,39 @@ def _drawn(seed: int, number: int) -> Scenario:
     if random.random() < _MIXED_SHARE:
         return _mixed(random, seed, number)
     hard: list[str] = []
-    servers = tuple(_server(random, place, hard) for place in range(random.choice((1, 2, 3, 3, 4, 5))))
+    servers = tuple(draw_server(random, place, hard) for place in range(random.choice((1, 2, 3, 3, 4, 5))))
     kind = random.choices([kind for kind, _ in _MIDDLES], [weight for _, weight in _MIDDLES])[0]
     version_6, clients = random.random() < 0.1, random.choice((1, 1, 1, 2, 3))
-    sites = (_site(random, 0, servers, kind, hard, clients, 1.0, version_6=version_6),)
-    recordings = {"client": _recording(random, hard)}
+    sites = (draw_site(random, 0, servers, kind, hard, clients, 1.0, version_6=version_6),)
+    recordings = {"client": draw_recording(random, hard)}
     for server in servers:
-        recordings[server.name] = _recording(random, hard)
+        recordings[server.name] = draw_recording(random, hard)
         if server.front is not None:
-            recordings[f"{server.name}b"] = _recording(random, hard)
+            recordings[f"{server.name}b"] = draw_recording(random, hard)
     if random.random() < 0.15:
-        recordings["between"] = _recording(random, hard)
+        recordings["between"] = draw_recording(random, hard)
     return Scenario(seed, number, sites, servers, recordings, tuple(sorted(set(hard))))
 
 
 def _mixed(random: Random, seed: int, number: int) -> Scenario:
     """One server's capture of 200 clients of 20 prefixes, 6 of them split."""
     hard = ["mixed"]
-    servers = (replace(_server(random, 0, hard), front=None),)
+    servers = (replace(draw_server(random, 0, hard), front=None),)
     split = set(random.sample(range(20), 6))
     sites = tuple(
-        _site(
+        draw_site(
             random, place, servers,
             MiddleKind.RELAY if place in split else random.choice((MiddleKind.NOTHING, MiddleKind.NAT)),
             hard, 10, 0.35, version_6=False,
         )
         for place in range(20)
     )  # fmt: skip
-    return Scenario(seed, number, sites, servers, {servers[0].name: _recording(random, hard)}, tuple(sorted(set(hard))))
+    return Scenario(
+        seed, number, sites, servers, {servers[0].name: draw_recording(random, hard)}, tuple(sorted(set(hard)))
+    )
 
 
-def _recording(random: Random, hard: list[str]) -> Recording:
+def draw_recording(random: Random, hard: list[str]) -> Recording:
     snap_length = random.choice((96, 128, 160, 200, 262_144))
     begins_at_s, missing = 0.0, 0.0
     if random.random() < 0.08:
@@ -164,7 +166,7 @@ def _recording(random: Random, hard: list[str]) -> Recording:
     return Recording(snap_length, begins_at_s, missing, random.uniform(0, 5), merges=random.random() < 0.5)
 
 
-def _server(random: Random, place: int, hard: list[str]) -> Server:
+def draw_server(random: Random, place: int, hard: list[str]) -> Server:
     site = place + 1
     public = IPv4Address((203 << 24) + (site << 16) + (113 << 8) + random.randrange(2, 250))
     slow = random.random()
@@ -210,7 +212,7 @@ def _box(random: Random) -> Box:
     )  # fmt: skip
 
 
-def _client_habits(random: Random, hard: list[str]) -> tuple[ClientHabits, bool]:
+def draw_habits(random: Random, hard: list[str]) -> tuple[ClientHabits, bool]:
     kind = random.random()
     if kind < 0.12:
         hard.append("client always thinks")
@@ -254,7 +256,7 @@ def _v6(prefix: int, host: int) -> IPv6Address:
     return IPv6Address((0x20010DB8 << 96) + (prefix << 80) + host)
 
 
-def _site(
+def draw_site(
     random: Random,
     place: int,
     servers: tuple[Server, ...],
@@ -267,9 +269,9 @@ def _site(
 ) -> Site:
     access, link = draw_access(random)
     hosts = random.sample(range(2, 250), clients)
-    drawn = [_client_habits(random, hard)] * clients
+    drawn = [draw_habits(random, hard)] * clients
     if random.random() < 0.5:
-        drawn = [_client_habits(random, hard) for _ in hosts]
+        drawn = [draw_habits(random, hard) for _ in hosts]
     first = (10 << 24) + ((45 + place) << 16)
     addresses: tuple[Address, ...] = tuple(
         _v6(0x100 + place, host) if version_6 else IPv4Address(first + host) for host in hosts

@@ -13,7 +13,8 @@ from random import Random
 from typing import Protocol
 
 from benchmarks.one_ended_simulated.events import Clock
-from benchmarks.one_ended_simulated.habits import AckHabit, Identification, Stack
+from benchmarks.one_ended_simulated.habits import AckHabit, Stack
+from benchmarks.one_ended_simulated.machines import Machine
 from benchmarks.one_ended_simulated.packets import ACK, FIN, PSH, RST, SYN, Offer, Packet
 
 
@@ -75,7 +76,7 @@ class Endpoint:
         self.turns = 0
         self.echo = 0
         self.advertised = 0
-        self.identification = random.randrange(65_536)
+        self.machine = Machine(random.randrange(65_536))
         self.failures = 0
 
     # What the application does
@@ -326,18 +327,12 @@ class Endpoint:
     def _emit(self, at: int, payload: bytes, flags: int, offer: Offer | None = None, *, repeated: bool = False) -> None:
         self.waiting_bytes, self.ack_at_s = 0, None
         self.advertised = self.window_now()
-        kind = self.stack.identification
-        if kind is Identification.COUNTER:
-            self.identification = (self.identification + 1) % 65_536
-        elif kind is Identification.RANDOM:
-            self.identification = self.random.randrange(65_536)
-        else:
-            self.identification = 0
+        identification = self.machine.identify(self.stack.identification, self.random)
         self._send(
             Packet(
                 at, self.received_to, flags, self.advertised if offer is None else min(self.advertised, 65_535),
-                payload, int(self.clock.now_s * 1000), self.echo, self._blocks(), offer, self.scale,
-                self.has_timestamps, self.identification, repeated,
+                payload, self.machine.ticks(self.clock.now_s), self.echo, self._blocks(), offer, self.scale,
+                self.has_timestamps, identification, repeated,
             )
         )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 
@@ -16,7 +16,16 @@ from benchmarks.one_ended_simulated.draws import about
 from benchmarks.one_ended_simulated.echo import Part, Ping, Spot
 from benchmarks.one_ended_simulated.endpoints import Endpoint
 from benchmarks.one_ended_simulated.events import Clock
-from benchmarks.one_ended_simulated.scenario import Box, FrontKind, MiddleKind, Scenario, Server, Session, Site
+from benchmarks.one_ended_simulated.scenario import (
+    Box,
+    FrontKind,
+    Middle,
+    MiddleKind,
+    Scenario,
+    Server,
+    Session,
+    Site,
+)
 from benchmarks.one_ended_simulated.shell import shell
 from benchmarks.one_ended_simulated.talks import ClientHabits, ServerHabits, Talk, fetching, mail, web
 
@@ -52,7 +61,8 @@ class Simulation:
     access: dict[tuple[int, int], Channels] = field(default_factory=dict)
     wires: dict[tuple[int, int], Channels] = field(default_factory=dict)
     backends: dict[int, Channels] = field(default_factory=dict)
-    ports: dict[int, int] = field(default_factory=dict)
+    ports: dict[tuple[int, ...], int] = field(default_factory=dict)
+    translated: set[Names] = field(default_factory=set)
     processors: dict[tuple[int, int], Processor] = field(default_factory=dict)
 
     def run(self) -> None:
@@ -64,7 +74,7 @@ class Simulation:
                 self.backends[place] = server.front.link.channels(clock, random)
         for number, site in enumerate(scenario.sites):
             for client in range(len(site.clients)):
-                self.access[number, client] = site.link.channels(clock, random)
+                self.access[number, client] = site.link_of(client).channels(clock, random)
             for client, device in enumerate(site.devices):
                 own = Random(f"{scenario.seed}/{scenario.number}/{number}/{client}")
                 self.processors[number, client] = Processor(own, device)
@@ -76,9 +86,21 @@ class Simulation:
                 clock.at(session.start_s, partial(self._start, number, session))
         clock.run(_LONGEST_S)
 
-    def _port(self, number: int) -> int:
-        self.ports[number] = self.ports.get(number, self.random.randrange(2_000, 20_000)) + self.random.randrange(1, 3)
-        return 32_768 + self.ports[number] % 28_000
+    def _port(self, *machine: int) -> int:
+        drawn, step = self.random.randrange(2_000, 20_000), self.random.randrange(1, 3)
+        self.ports[machine] = self.ports.get(machine, drawn) + step
+        return 32_768 + self.ports[machine] % 28_000
+
+    def _translated(self, inside: Names, number: int, middle: Middle) -> Names:
+        """What a connection is called outside, where the middle has an address of its own."""
+        assert middle.public is not None
+        if not middle.keeps_ports:
+            return replace(inside, client=middle.public, client_port=self._port(1000 + number))
+        outside = replace(inside, client=middle.public)
+        while outside in self.translated:
+            outside = replace(outside, client_port=1024 + (outside.client_port - 1023) % 64_512)
+        self.translated.add(outside)
+        return outside
 
     def _ping(self, number: int, client: int, place: int, count: int) -> Ping:
         site, server = self.scenario.sites[number], self.scenario.servers[place]
@@ -100,13 +122,19 @@ class Simulation:
         middle, front = site.middle, server.front
         client, origin = Endpoint(clock, random, site.stacks[session.client]), Endpoint(clock, random, server.stack)
         address = site.clients[session.client]
-        inside = Names(address, self._port(number), server.address_for(address), port)
+        machine = site.machines[session.client] if site.machines else None
+        own = (number,) if machine is None else (number, session.client)
+        inside = Names(address, self._port(*own), server.address_for(address), port)
         outside = inside
         if middle.public is not None and (middle.kind in (MiddleKind.NAT, MiddleKind.TUNNEL) or middle.splits(port)):
-            outside = Names(middle.public, self._port(1000 + number), inside.server, port)
+            outside = self._translated(inside, number, middle)
         line_ = Line(number, session.server, port, session, 0, 0, 0, {"client": inside, "between": inside})
         line_.names_at[server.name] = outside
         path = _Path(self, client)
+        if machine is not None:
+            client.machine = machine
+            if machine.timestamp_base is not None:
+                path.leg.near.timestamp = machine.timestamp_base
         path.tap("client", inside)
         path.leg.add_link(self.access[number, session.client], 1)
         path.tap("between", inside)

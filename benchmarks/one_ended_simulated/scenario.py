@@ -9,6 +9,7 @@ from benchmarks.one_ended_simulated.captures import Address, Recording
 from benchmarks.one_ended_simulated.channels import Link
 from benchmarks.one_ended_simulated.devices import Device
 from benchmarks.one_ended_simulated.habits import Stack
+from benchmarks.one_ended_simulated.machines import Machine
 from benchmarks.one_ended_simulated.talks import ClientHabits, Request, Secure, ServerHabits
 
 
@@ -56,6 +57,7 @@ class Middle:
     box: Box
     public: Address | None = None  # what servers see in place of the clients; None where addresses are kept
     round_trip_s: float = 0.0  # of a tunnel, beside the access link's
+    keeps_ports: bool = False  # a translation shows the clients' own ports, where these are free
 
     def acts_on(self, port: int) -> bool:
         """Whether connections to this port are answered by the middle."""
@@ -128,6 +130,12 @@ class Site:
     sessions: tuple[Session, ...]
     pings: tuple[tuple[float, int, int], ...] = ()  # when, from which client, to which server
     devices: tuple[Device, ...] = ()  # of each client, where they delay answers
+    links: tuple[Link, ...] = ()  # of each client, where they differ
+    machines: tuple[Machine, ...] = ()  # of each client, where its connections have something in common
+
+    def link_of(self, client: int) -> Link:
+        """The access link of one client."""
+        return self.links[client] if self.links else self.link
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ def _row(members: list[_Seen], host: str | None) -> dict[str, Any]:
     if accused:
         by_host = {each.host: round(each.hidden_s or 0.0, 6) for each in accused}
         hidden = by_host if host is None and first.side == "client" else by_host[first.host]
-    return {
+    row: dict[str, Any] = {
         "stretch": "server" if first.side == "client" else "client",
         "network": first.network,
         "port": first.port,
@@ -103,6 +103,10 @@ def _row(members: list[_Seen], host: str | None) -> dict[str, Any]:
         "connections": len(members),
         "exchanges": sum(each.exchanges for each in members),
     }
+    legs_s = {round(each.hidden_s or 0.0, 6) for each in accused}
+    if first.side == "server" and len(legs_s) > 1:  # clients of one network have access links of their own
+        row["hidden_round_trip_range_s"] = [min(legs_s), max(legs_s)]
+    return row
 
 
 def _visible(simulation: Simulation, name: str) -> Iterator[Line]:
@@ -119,15 +123,15 @@ def _visible(simulation: Simulation, name: str) -> Iterator[Line]:
 def _judged(simulation: Simulation, name: str, line: Line) -> list[_Seen]:
     scenario = simulation.scenario
     site, server = scenario.sites[line.site], scenario.servers[line.server]
-    thinks = site.thinks[line.session.client]
+    thinks, access_s = site.thinks[line.session.client], site.link_of(line.session.client).round_trip_s
     if name == "client":
-        return [_towards_servers(line, site, server, line.names_at[name].client, access_s=site.link.round_trip_s)]
+        return [_towards_servers(line, site, server, line.names_at[name].client, access_s=access_s)]
     if name == "between":
         client = line.names_at[name].client
         return [
             _towards_servers(line, site, server, client, access_s=0.0),
             _seen(
-                "server", line, server, client, thinks, "regular", None, site.link.round_trip_s, None,
+                "server", line, server, client, thinks, "regular", None, access_s, None,
                 line.client_answers_near,
             ),
         ]  # fmt: skip
@@ -168,7 +172,7 @@ def _towards_servers(line: Line, site: Site, server: Server, client: Address, *,
 
 
 def _towards_clients(name: str, line: Line, site: Site, server: Server) -> _Seen:
-    access_s, wire_s = site.link.round_trip_s, wire(site, server).round_trip_s
+    access_s, wire_s = site.link_of(line.session.client).round_trip_s, wire(site, server).round_trip_s
     thinks = site.thinks[line.session.client]
     client, middle = line.names_at[name].client, site.middle
     if name != server.name and server.front is not None:
