@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use pepscope_path::{Direction, Random};
 use pepscope_tcp::control::ControlFactory;
-use pepscope_tcp::{ContentId, FlowSettings, Host, HostError, Role, Settings, Step};
+use pepscope_tcp::{ContentId, FlowSettings, Host, HostError, Role, Settings, Step, TimestampSource};
 
 use crate::capture::file::CaptureFile;
 use crate::capture::tap::Tap;
@@ -134,13 +134,20 @@ impl Scenario {
             let Transport::Tcp { when_needed } = flow.transport else { continue };
             let mut random = Random::new(self.seed, &format!("{name}: identity of flow {number}"));
             let own = if role == Role::Server { flow.server_tcp } else { flow.mobile_tcp };
+            let own = own.unwrap_or(settings);
+            let machine = if role == Role::Server { flow.server_number } else { flow.user };
             let connection = Settings {
                 version_6: flow.version_6,
                 initial_sequence_number: random.bits() as u32,
-                timestamp_offset: random.bits() as u32,
+                timestamp_offset: match (random.bits() as u32, own.timestamp_source) {
+                    (drawn, TimestampSource::Connection) => drawn,
+                    (_, TimestampSource::Machine) => {
+                        Random::new(self.seed, &format!("{name}: timestamp clock of machine {machine}")).bits() as u32
+                    }
+                },
                 ip_identification: random.bits() as u16,
                 header_prediction: self.fast_path,
-                ..own.unwrap_or(settings)
+                ..own
             };
             host.add_flow(FlowSettings {
                 flow: number as u32,

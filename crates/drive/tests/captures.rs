@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use pepscope_drive::capture::addresses::AddressBook;
-use pepscope_drive::capture::addresses::Translation;
+use pepscope_drive::capture::addresses::{TranslatedPorts, Translation};
 use pepscope_drive::capture::clock::{ClockSettings, Step};
 use pepscope_drive::capture::coalescing::{CoalescingSettings, MOST_BYTES};
 use pepscope_drive::capture::content::Contents;
@@ -288,7 +288,7 @@ fn clocks_windows_of_time_and_losses_are_as_asked() {
 #[test]
 fn translation_changes_the_mobile_only() {
     let address = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1));
-    let translation = Some(Translation { address, first_port: 2000 });
+    let translation = Some(Translation { address, ports: TranslatedPorts::CountedFrom(2000) });
     let packets = assorted();
     let plain = captured(&settings(), &packets);
     let translated = captured(&TapSettings { translation, ..settings() }, &packets);

@@ -253,6 +253,20 @@ fn defaults_are_reported() {
 }
 
 #[test]
+fn a_translation_that_keeps_ports_counts_from_none() {
+    let scenario = |nat: &str| {
+        let taps = format!(r#"[{{"name": "server", "nat": {{"address": "192.0.2.1", {nat}}}}}]"#);
+        format!(r#"{{"name": "a", "duration_s": 1, "record": {{"taps": {taps}}}}}"#)
+    };
+    let kept = Scenario::from_json(&scenario(r#""ports": "kept""#)).unwrap();
+    assert_eq!(Scenario::from_json(&kept.resolved.to_string()).unwrap().resolved, kept.resolved);
+    assert_eq!(
+        refusal(&scenario(r#""ports": "kept", "first_port": 9"#)),
+        "record.taps[0].nat.first_port is not a field; fields are address, ports"
+    );
+}
+
+#[test]
 fn connections_may_have_a_tcp_of_their_own() {
     let (simulation, _, _) = run(r#"{
         "name": "mixed", "duration_s": 60, "mobile": {"timestamps": false},

@@ -42,6 +42,7 @@ pub use packets::segment::{
 };
 pub use settings::{
     DelayedAcknowledgement, EcnMode, Recovery, RetransmissionEstimator, RetransmissionSettings, Settings, Stack,
+    TimestampSource,
 };
 pub use state::{Event, State};
 pub use statistics::Statistics;

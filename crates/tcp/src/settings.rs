@@ -32,6 +32,16 @@ pub enum Recovery {
     Rack,
 }
 
+/// What counts timestamps from one number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TimestampSource {
+    /// Each connection, from a number of its own (RFC 7323, section 5.4).
+    #[default]
+    Connection,
+    /// The machine, for all its connections: its uptime shows.
+    Machine,
+}
+
 /// Whose choices an end makes where the RFCs leave some.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Stack {
@@ -176,6 +186,8 @@ pub struct Settings {
     pub time_to_live: u8,
     pub version_6: bool,
     pub initial_sequence_number: u32,
+    /// Says how whoever lays out connections draws `timestamp_offset`.
+    pub timestamp_source: TimestampSource,
     /// The timestamp clock's value at time 0.
     pub timestamp_offset: u32,
     /// One step of the timestamp clock: 1 ms to 1 s (RFC 7323, section 5.4).
@@ -219,6 +231,7 @@ impl Default for Settings {
             time_to_live: 64,
             version_6: false,
             initial_sequence_number: 0,
+            timestamp_source: TimestampSource::default(),
             timestamp_offset: 0,
             timestamp_tick: MILLISECOND,
             ip_identification: 0,

@@ -37,8 +37,16 @@ pub enum FlowKind {
 pub struct Translation {
     /// Replaces mobiles' addresses of its own IP version.
     pub address: IpAddr,
+    pub ports: TranslatedPorts,
+}
+
+/// Which ports a translation shows (RFC 4787, section 4.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TranslatedPorts {
     /// Flow 0 appears from this port, flow n from the nth behind it.
-    pub first_port: u16,
+    CountedFrom(u16),
+    /// The mobiles' own: port preservation.
+    Kept,
 }
 
 const FIRST_MOBILE: u32 = 0x0a2d_0002; // 10.45.0.2
@@ -129,7 +137,10 @@ impl AddressBook {
                     FlowKind::Tcp { flow, .. } | FlowKind::Datagrams { flow, .. } => flow,
                     FlowKind::Voice | FlowKind::Report => u32::from(user),
                 };
-                let port = port_from(translation.first_port, number);
+                let port = match translation.ports {
+                    TranslatedPorts::CountedFrom(first) => port_from(first, number),
+                    TranslatedPorts::Kept => ends.mobile.port,
+                };
                 Ends { mobile: Endpoint { address: translation.address, port }, ..ends }
             }
             _ => ends,
@@ -145,7 +156,7 @@ fn port_from(first: u16, number: u32) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::{AddressBook, FlowKind, Translation};
+    use super::{AddressBook, FlowKind, TranslatedPorts, Translation};
     use std::net::{IpAddr, Ipv4Addr};
 
     const FLOW: FlowKind = FlowKind::Tcp { flow: 3, version_6: false };
@@ -154,16 +165,32 @@ mod tests {
     fn translation_hides_the_mobile_and_nothing_else() {
         let plain = AddressBook::new(vec![80; 4], None).ends(FLOW, 1);
         let address = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1));
-        let translated = AddressBook::new(vec![80; 4], Some(Translation { address, first_port: 2000 })).ends(FLOW, 1);
+        let translated =
+            AddressBook::new(vec![80; 4], Some(Translation { address, ports: TranslatedPorts::CountedFrom(2000) }))
+                .ends(FLOW, 1);
         assert_eq!(translated.server, plain.server);
         assert_eq!((translated.mobile.address, translated.mobile.port), (address, 2003));
         assert_ne!(plain.mobile.address, address);
     }
 
     #[test]
+    fn kept_ports_are_the_mobiles_own() {
+        let plain = AddressBook::new(Vec::new(), None);
+        let address = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1));
+        let kept = AddressBook::new(Vec::new(), Some(Translation { address, ports: TranslatedPorts::Kept }));
+        let kinds = [FLOW, FlowKind::Datagrams { flow: 4, has_ports: true }, FlowKind::Voice];
+        for (user, kind) in (1..).zip(kinds) {
+            let (plain, kept) = (plain.ends(kind, user), kept.ends(kind, user));
+            assert_eq!((kept.mobile.address, kept.mobile.port), (address, plain.mobile.port));
+        }
+        assert_eq!(kept.ends(FlowKind::Datagrams { flow: 4, has_ports: false }, 1).mobile.port, 0);
+    }
+
+    #[test]
     fn another_version_passes_untranslated() {
         let address = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1));
-        let book = AddressBook::new(Vec::new(), Some(Translation { address, first_port: 2000 }));
+        let book =
+            AddressBook::new(Vec::new(), Some(Translation { address, ports: TranslatedPorts::CountedFrom(2000) }));
         let kind = FlowKind::Tcp { flow: 0, version_6: true };
         assert_eq!(book.ends(kind, 0), AddressBook::default().ends(kind, 0));
     }

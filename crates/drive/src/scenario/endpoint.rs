@@ -1,9 +1,10 @@
 //! `[server]` and `[mobile]`: how the TCP of each end is set.
 
-use pepscope_path::MILLISECOND;
+use pepscope_path::{Nanoseconds, MILLISECOND};
 use pepscope_tcp::control::{ControlKind, PLUG_IN_PREFIX};
 use pepscope_tcp::{
     DelayedAcknowledgement, EcnMode, ProcessingSettings, Recovery, RetransmissionSettings, Settings, Stack,
+    TimestampSource,
 };
 
 use super::host_defaults::HostDefaults;
@@ -48,6 +49,8 @@ pub struct End {
 /// | `timestamps` | true, false | true | RFC 7323: the option is used where both ends have it |
 /// | `timestamps_offered` | true, false | true, false with `windows` | it is offered in a SYN, too; if not, a SYN that offers it is answered with it |
 /// | `timestamp_tick_s` | 0.000001-1 | 0.001 | step of the timestamp clock |
+/// | `timestamp_drift_ppm` | -1000-1000 | 0 | what the timestamp clock gains on true time; its step is a whole number of nanoseconds |
+/// | `timestamp_source` | `connection`, `machine` | `connection` | what counts timestamps from a number of its own: each connection, or the machine for all its connections; each mobile is a machine |
 /// | `sack` | true, false | true | offered, and sent if both offer it (RFC 2018) |
 /// | `duplicate_sack` | true, false | true | RFC 2883 |
 /// | `limited_transmit` | true, false | true | RFC 3042 |
@@ -104,7 +107,11 @@ pub(super) fn read_endpoint(fields: &mut Fields) -> Read<Settings> {
         window_scale: read_window_scale(fields, &host, receive_buffer_bytes)?,
         timestamps: fields.flag("timestamps", true)?,
         timestamps_offered: fields.flag("timestamps_offered", host.timestamps_offered)?,
-        timestamp_tick: fields.seconds("timestamp_tick_s", 1e-6..=1.0, 0.001)?,
+        timestamp_tick: read_timestamp_tick(fields)?,
+        timestamp_source: fields.choice(
+            "timestamp_source",
+            &[("connection", TimestampSource::Connection), ("machine", TimestampSource::Machine)],
+        )?,
         sack: fields.flag("sack", true)?,
         duplicate_sack: fields.flag("duplicate_sack", true)?,
         limited_transmit: fields.flag("limited_transmit", true)?,
@@ -146,6 +153,13 @@ fn read_control(fields: &mut Fields, default: &str) -> Read<ControlKind> {
     let mut controls: Vec<_> = ControlKind::all().map(|kind| (kind.name(), kind)).collect();
     controls.sort_by_key(|(name, _)| *name != default); // the first is the default
     fields.choice("control", &controls)
+}
+
+/// How long a step of the timestamp clock takes in true time.
+fn read_timestamp_tick(fields: &mut Fields) -> Read<Nanoseconds> {
+    let tick_ns = fields.seconds("timestamp_tick_s", 1e-6..=1.0, 0.001)?;
+    let drift_ppm = fields.number("timestamp_drift_ppm", -1000.0..=1000.0, 0.0)?;
+    Ok((tick_ns as f64 / (1.0 + drift_ppm * 1e-6)).round() as Nanoseconds)
 }
 
 fn read_window_scale(fields: &mut Fields, host: &HostDefaults, receive_buffer_bytes: u64) -> Read<Option<u8>> {

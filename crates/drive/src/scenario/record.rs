@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use pepscope_path::{Direction, Nanoseconds, NEVER, SECOND};
 
-use crate::capture::addresses::Translation;
+use crate::capture::addresses::{TranslatedPorts, Translation};
 use crate::capture::clock::{ClockSettings, Step};
 use crate::capture::coalescing::{CoalescingSettings, MOST_BYTES};
 use crate::capture::pcapng::LinkType;
@@ -81,7 +81,7 @@ impl Record {
 /// | `clock` | table | a right clock | see [`read_clock`] |
 /// | `loss_probability` | 0-1 | 0 | packets that the capture misses |
 /// | `coalescing` | table | none | `within_s` (0-1, default 0.0005), `most_bytes` (1000-65535, default 65535) |
-/// | `nat` | table | none | `address` (required), `first_port` (1-65535, default 20000): what mobiles appear as here |
+/// | `nat` | table | none | `address` (required): what mobiles appear as here; `ports`: `counted` (default) from `first_port` (1-65535, default 20000) on, or `kept`, the mobiles' own |
 /// | `from_s`, `until_s` | 0-1e7 | whole run | when the capture starts and stops, in true time |
 ///
 /// # Errors
@@ -180,7 +180,13 @@ fn read_translation(fields: &mut Fields) -> Read<Translation> {
     let missing = ScenarioError::Missing { field: fields.path("address"), allowed: allowed.to_owned() };
     let text = fields.optional_text("address", allowed)?.ok_or(missing)?;
     let address: IpAddr = text.parse().map_err(|_| fields.refuse("address", format!("{text:?}"), allowed))?;
-    Ok(Translation { address, first_port: fields.integer("first_port", 1..=65_535, 20_000)? as u16 })
+    let keeps_ports = fields.choice("ports", &[("counted", false), ("kept", true)])?;
+    let ports = if keeps_ports {
+        TranslatedPorts::Kept
+    } else {
+        TranslatedPorts::CountedFrom(fields.integer("first_port", 1..=65_535, 20_000)? as u16)
+    };
+    Ok(Translation { address, ports })
 }
 
 fn signed_nanoseconds(seconds: f64) -> i64 {

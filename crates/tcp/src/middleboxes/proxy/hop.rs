@@ -19,7 +19,7 @@ use crate::control::UNLIMITED;
 use crate::flow_table::FlowTable;
 use crate::packets::packet::Packet;
 use crate::packets::segment::{Flags, Segment};
-use crate::settings::Settings;
+use crate::settings::{Settings, TimestampSource};
 
 /// What a proxy does with the bytes between its legs.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +54,8 @@ pub struct ProxySettings {
 pub struct Proxy {
     settings: ProxySettings,
     random: Random,
+    /// Of legs whose timestamps the machine counts.
+    timestamp_offset: u32,
     relays: Vec<Relay>,
     places: FlowTable<usize>,
     times: NextTimes,
@@ -93,6 +95,7 @@ impl Proxy {
             adopters: FlowTable::default(),
             settings,
             random: Random::new(seed, name),
+            timestamp_offset: Random::new(seed, &format!("{name}: timestamp clock")).bits() as u32,
             relays: Vec::new(),
             places: FlowTable::default(),
             times: NextTimes::default(),
@@ -215,7 +218,10 @@ impl Proxy {
         let numbers = self.random.bits();
         Settings {
             initial_sequence_number: numbers as u32,
-            timestamp_offset: (numbers >> 32) as u32,
+            timestamp_offset: match settings.timestamp_source {
+                TimestampSource::Connection => (numbers >> 32) as u32,
+                TimestampSource::Machine => self.timestamp_offset,
+            },
             ip_identification: self.random.bits() as u16,
             version_6: syn.version_6,
             ..settings
