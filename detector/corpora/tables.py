@@ -45,7 +45,7 @@ _CAPTURE_COLUMNS = (
 )  # fmt: skip
 #: What says that a directory holds tables, and in which form; raise the form where columns change.
 IDENTITY_FILE = "corpus.json"
-IDENTITY = {"form": 2, "version": pepscope.__version__}
+IDENTITY = {"form": 3, "version": pepscope.__version__}
 
 #: What methods say of a connection, by the column that names those that say it.
 _SAID = {"methods_split": Outcome.SPLIT, "methods_intact": Outcome.INTACT}

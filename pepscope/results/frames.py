@@ -33,6 +33,7 @@ _GROUP_COLUMNS = (
     "side",
     "network",
     "port",
+    "asks_proxy",
     "hosts",
     "connections",
     "exchanges",
@@ -50,6 +51,7 @@ _GROUP_COLUMNS = (
 )
 #: Whole numbers.
 _COUNTS = frozenset({"group", "port", "connections", "exchanges"})
+_FLAGS = frozenset({"asks_proxy"})
 
 _HOST_COLUMNS = (
     "group",
@@ -202,6 +204,8 @@ def arrow_table(columns: Mapping[str, Sequence[Any]]) -> pa.Table:
     def array(name: str, values: Sequence[Any]) -> pa.Array:
         if name in _COUNTS:
             return number_array(values, pa.int64())
+        if name in _FLAGS:
+            return pa.array(values, pa.bool_())
         return number_array(values, pa.float64()) if _is_real(name) else text_array(values)
 
     return pa.Table.from_arrays([*map(array, columns, columns.values())], names=list(columns))
@@ -230,6 +234,8 @@ def _group_frame(columns: dict[str, list[Any]]) -> pd.DataFrame:
     def kind(name: str) -> str:
         if _is_real(name):
             return "float64"
+        if name in _FLAGS:
+            return "bool"
         # Of what two captures show no exchanges are known.
         return ("Int64" if name == "exchanges" and "hosts" in columns else "int64") if name in _COUNTS else "object"
 

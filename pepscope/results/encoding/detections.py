@@ -61,6 +61,7 @@ def group_document(group: GroupResult) -> dict[str, Any]:
         "side": group.side.value,
         "network": group.network,
         "port": int(group.port),
+        "asks_proxy": group.asks_proxy,
         "hosts": list(group.hosts),
         "connections": len(group.pairs),
         "pairs": [int(place) for place in group.pairs],

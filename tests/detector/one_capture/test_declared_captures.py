@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from detector.detection import detect
+from pepscope.results.frames import groups_frame, groups_table
 from pepscope.results.verdicts import DetectionResult, Verdict
 from reports.wording import group_sentence
 
@@ -50,6 +51,15 @@ def test_every_connection_is_judged_by_what_it_asks(
         verdicts = {result.pairs[place].verdict for place in group.pairs}
         assert verdicts == {group.verdict}, group.port
         assert (group.where is not None) == group.verdict.is_split
+
+
+def test_programs_tell_connections_through_a_proxy_from_others_to_its_port() -> None:
+    result = judged("proxies-near")
+    keys = [(row["network"], row["port"], row["asks_proxy"]) for row in result.to_dict()["groups"]]
+    assert len(set(keys)) == len(keys)
+    assert {asks for _, port, asks in keys if port == 8888} == {False, True}
+    frame, table = groups_frame(result), groups_table(result)
+    assert [*frame["asks_proxy"]] == table["asks_proxy"].to_pylist() == [asks for *_, asks in keys]
 
 
 def test_a_page_blames_the_proxy_and_not_the_network() -> None:
