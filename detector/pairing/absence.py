@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from detector.method import Absent
 from detector.options import ClockMode, DetectOptions
 from detector.pair import Pair
-from detector.pairing.captures import PairedCaptures, lead_through_one_host
+from detector.pairing.candidates import have_an_address_in_common
+from detector.pairing.captures import PairedCaptures
 from detector.pairing.confidence import CONTENT
 from detector.pairing.match import Ground, Match
+from detector.pairing.starts.one_clock import CONTRADICTION_NATS
 from detector.vantage.watching import SeenConnections, Watch, Watched
 from pepscope.captures.capture import Capture
 from pepscope.captures.tables.texts import SlicedTexts
@@ -110,6 +112,8 @@ def _sure_pairs(captures: Sequence[Capture], matches: Sequence[Match]) -> list[t
     for match in matches:
         if match.first is None or match.second is None or match.sides_swapped or match.ground in _DOUBTFUL:
             continue
+        if match.one_transfer_nats <= CONTRADICTION_NATS:
+            continue
         (said if match.ground in CONTENT else sure).append((match.first, match.second))
     for here, there in _seen_by_both(captures[0], captures[1], said):
         part = said[begin : begin + len(here.clients)]
@@ -117,14 +121,6 @@ def _sure_pairs(captures: Sequence[Capture], matches: Sequence[Match]) -> list[t
         ends = zip(here.clients, here.servers, there.clients, there.servers, strict=True)
         sure += [numbers for numbers, each in zip(part, ends, strict=True) if have_an_address_in_common(*each)]
     return sure
-
-
-def have_an_address_in_common(client: str, server: str, other_client: str, other_server: str) -> bool:
-    """Of two connections (`ip:port`): an end's, or that of a proxy, which one leads to and the other comes from."""
-    one, other = (
-        [each.rpartition(":")[0] for each in ends] for ends in ((client, server), (other_client, other_server))
-    )
-    return lead_through_one_host(one, other) or lead_through_one_host(other, one)
 
 
 def _seen_by_both(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cache
 
 from detector.pairing.match import Candidate, Ground
@@ -130,6 +130,21 @@ def related_nats(one: Connection, two: Connection) -> float:
     nats = ADDRESS_NATS * (one.server_address == two.server_address)
     nats += ADDRESS_NATS * (one.client_address == two.client_address)
     return nats + PORT_NATS * (one.client_port == two.client_port)
+
+
+def lead_through_one_host(client_side: Sequence[str], server_side: Sequence[str]) -> bool:
+    """Whether two connections, each by its client's and its server's address, have an end's in common, or a proxy's,
+    which the client asks and which asks the server."""
+    client, server = client_side
+    return client == server_side[0] or server in server_side
+
+
+def have_an_address_in_common(client: str, server: str, other_client: str, other_server: str) -> bool:
+    """Of two connections (`ip:port`): an end's, or that of a proxy, which one leads to and the other comes from."""
+    one, other = (
+        [each.rpartition(":")[0] for each in ends] for ends in ((client, server), (other_client, other_server))
+    )
+    return lead_through_one_host(one, other) or lead_through_one_host(other, one)
 
 
 def end_points_text(connection: Connection) -> str:

@@ -13,6 +13,7 @@ from detector.options import DetectOptions
 from detector.other_transport.encrypted_legs import EncryptedLegs, Guise, Legs, find_encrypted_legs
 from detector.pair import DatagramLeg, Pair, StreamAlignment, Vantage
 from detector.pairing.alignment import align, align_all
+from detector.pairing.candidates import lead_through_one_host
 from detector.pairing.confidence import CONFIDENCE, RIVALLED, SMALL_BYTES, leg_confidence, pairing_confidence
 from detector.pairing.loading import SummaryRows, load_vantages
 from detector.pairing.match import Ground, Match
@@ -89,7 +90,7 @@ class PairedCaptures:
             return Pair(client_side, server_side, {}, sure, self._options, None, str(match.ground), encrypted=True)
         alignment = {direction: align(client_side, server_side, direction) for direction in DIRECTIONS}
         known = _Transfers(client_side, server_side, same_transfers=self._options.same_transfers)
-        confidence = pairing_confidence(match.ground, alignment.values(), known)
+        confidence = pairing_confidence(match.ground, alignment.values(), known, match.one_transfer_nats)
         if match.rivals:
             confidence = min(confidence * logistic(match.margin), RIVALLED)
         return Pair(client_side, server_side, alignment, confidence, self._options, pairing_ground=str(match.ground))
@@ -157,15 +158,15 @@ class PairedCaptures:
         self, matches: Sequence[Match], sides: Sides, alignments: Sequence[Mapping[Direction, StreamAlignment]]
     ) -> list[float]:
         """How sure each match is; equal alignments, which are one, are judged once, where nothing else is asked."""
-        known: dict[tuple[Ground, int], float] = {}
+        known: dict[tuple[Ground, int, float], float] = {}
         confidences = list[float]()
         for row, (match, alignment) in enumerate(zip(matches, alignments, strict=True)):
-            key = match.ground, id(alignment)
+            key = match.ground, id(alignment), match.one_transfer_nats
             confidence = known.get(key)
             if confidence is None:
                 client, server = sides.clients[row], sides.servers[row]
                 seen = _Transfers(client, server, same_transfers=self._options.same_transfers)
-                confidence = pairing_confidence(match.ground, alignment.values(), seen)
+                confidence = pairing_confidence(match.ground, alignment.values(), seen, match.one_transfer_nats)
                 if not seen.was_asked:
                     known[key] = confidence
             confidences.append(min(confidence * logistic(match.margin), RIVALLED) if match.rivals else confidence)
@@ -209,7 +210,8 @@ class PairedCaptures:
         return [(first[legs.first], legs.guises[0]) for legs in self._encrypted if legs.second == match.second]
 
     def earlier_with_same_answer(self, alone: Pair) -> tuple[Pair, ...]:
-        """Pairs whose connection to the same server got as many bytes, before `alone` (client's side only) began."""
+        """Pairs, sure to be one transfer each, whose connection to the same server got as many bytes before `alone`
+        (client's side only) began."""
         vantage = alone.client_side
         if vantage is None or self._second is None:
             return ()
@@ -218,7 +220,8 @@ class PairedCaptures:
         for match in self._servers.with_answer(wanted.server, wanted.down.stream_bytes):
             pair = self.pair(match)
             near = pair.client_side
-            if near is not None and near.connection.first_time_ns < wanted.first_time_ns:
+            is_sure = pair.pairing_confidence >= self._options.least_pairing_confidence
+            if is_sure and near is not None and near.connection.first_time_ns < wanted.first_time_ns:
                 found.append(pair)
             if len(found) == EARLIER_PAIRS:
                 break
@@ -330,6 +333,11 @@ class _Transfers:
         self.was_asked = False
 
     @property
+    def are_the_same(self) -> bool:
+        """Whether the user says that they are one."""
+        return self._same_transfers
+
+    @property
     def are_related(self) -> bool:
         """Whether they have an address in common, or the user says that they are one."""
         self.was_asked = True
@@ -357,13 +365,6 @@ class _Transfers:
 def _addresses_in_common(client_side: Connection, server_side: Connection) -> bool:
     one, other = ((each.client_address, each.server_address) for each in (client_side, server_side))
     return lead_through_one_host(one, other)
-
-
-def lead_through_one_host(client_side: Sequence[str], server_side: Sequence[str]) -> bool:
-    """Whether two connections, each by its client's and its server's address, have an end's in common, or a proxy's,
-    which the client asks and which asks the server."""
-    client, server = client_side
-    return client == server_side[0] or server in server_side
 
 
 def _stream_bytes(vantage: Vantage) -> int:

@@ -13,7 +13,7 @@ from typing import Protocol
 from detector.pair import DatagramLeg, StreamAlignment
 from detector.pairing.match import Ground
 from pepscope.captures.packets import Direction
-from pepscope.results.hypotheses import log_odds
+from pepscope.results.hypotheses import log_odds, logistic
 
 #: Most confidence where no payload was compared: nothing but numbers and times, and addresses may be used twice.
 NUMBERS_AND_TIMES = 0.9
@@ -56,6 +56,11 @@ CONTENT = (
     Ground.LENGTHS,
 )
 STRANGERS = 0.3
+
+#: Most confidence where hosts have no address in common: content is all that pairs them, and others may say it.
+UNRELATED = 0.8
+#: The same where they have one, before times of all pairs together are asked.
+RELATED = 0.95
 
 #: Less than this in both directions together is what programs say to everybody: greetings, polls, empty answers. That
 #: two connections with no address in common say it is no sign of one transfer.
@@ -103,6 +108,10 @@ class Transfers(Protocol):
     """What two connections that may be one show of each other. Heads of messages are read where this is asked."""
 
     @property
+    def are_the_same(self) -> bool:
+        """Whether the user says that they are one."""
+
+    @property
     def are_related(self) -> bool:
         """Whether they have an address in common."""
 
@@ -119,15 +128,32 @@ class Transfers(Protocol):
         """Whether both directions together carry less than `SMALL_BYTES`."""
 
 
-def pairing_confidence(ground: Ground, alignments: Iterable[StreamAlignment], seen: Transfers) -> float:
-    """The ground's confidence, raised or lowered by what comparing the payload showed."""
+def pairing_confidence(
+    ground: Ground, alignments: Iterable[StreamAlignment], seen: Transfers, one_transfer_nats: float = 0.0
+) -> float:
+    """The ground's confidence, raised or lowered by what comparing the payload showed.
+
+    `one_transfer_nats` is what all pairs between the same servers show together against strangers, where content is
+    the ground (`starts.one_clock`).
+    """
+    if ground not in CONTENT or seen.are_the_same:
+        return _by_payload(ground, alignments, seen)
+    prior, most = RELATED, 1.0
+    if not seen.are_related:
+        if seen.has_another_answer or seen.is_small:
+            return min(CONFIDENCE[ground], STRANGERS)
+        # Several hosts say the same: that strangers do as well is no sign, and time alone chose between them.
+        prior = STRANGERS if ground is Ground.PAYLOAD_OF_SEVERAL_HOSTS else UNRELATED
+        most = UNRELATED
+    together = logistic(log_odds(prior) + one_transfer_nats)
+    return min(_by_payload(ground, alignments, seen), together, most)
+
+
+def _by_payload(ground: Ground, alignments: Iterable[StreamAlignment], seen: Transfers) -> float:
+    """The ground's confidence by what comparing the payload showed."""
     start = CONFIDENCE[ground]
     if ground is Ground.PACKETS:
         return start  # the same packets are the same transfer, whatever else differs
-    # Several hosts say the same: that strangers do as well is no sign, and time alone chose between them.
-    is_common = ground is Ground.PAYLOAD_OF_SEVERAL_HOSTS
-    if ground in CONTENT and not seen.are_related and (is_common or seen.has_another_answer or seen.is_small):
-        return min(start, STRANGERS)
     compared = [(item.compared, item.matched) for item in alignments if item.compared]
     if not compared:
         return min(start, NUMBERS_AND_TIMES)

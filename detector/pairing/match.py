@@ -39,7 +39,8 @@ class Match(Struct, frozen=True):
     `sides_swapped`: the client and server that were guessed in one capture contradict the other capture. `leg`: the UDP
     flow that carries the bytes in the capture without the connection. `margin` (nats): how much better the pairing of
     all connections explains the captures with this match than without it. `rivals`: the matches of either connection in
-    pairings that are nearly as good, the best first.
+    pairings that are nearly as good, the best first. `one_transfer_nats`: what all pairs between the same servers show
+    together for one transfer each, against strangers' (`starts.one_clock`), where content is the ground.
     """
 
     first: int | None
@@ -49,6 +50,7 @@ class Match(Struct, frozen=True):
     leg: DatagramLeg | None = None
     margin: float = math.inf
     rivals: tuple[Match, ...] = ()
+    one_transfer_nats: float = 0.0
 
     @property
     def is_plain(self) -> bool:

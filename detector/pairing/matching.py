@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 from msgspec.structs import replace
@@ -38,10 +39,11 @@ from detector.pairing.candidates import (
     related_nats,
     tie_breaker,
 )
-from detector.pairing.confidence import STARTS_AGREE_NATS
+from detector.pairing.confidence import CONTENT, STARTS_AGREE_NATS
 from detector.pairing.content_candidates import by_payload
 from detector.pairing.match import Candidate, Ground, Match
 from detector.pairing.starts.agreement import agreement_nats, first_data_ns
+from detector.pairing.starts.one_clock import Clocks, narrowed, one_transfer_nats
 from detector.pairing.starts.times import START_SPREAD_NS, start_nats
 from detector.pairing.summary_columns import SummaryColumns, same_sequence_numbers
 from pepscope.captures.connection_source import ConnectionSource
@@ -60,6 +62,9 @@ RIVAL_NATS = float(np.log(100.0))
 
 #: Rivals remembered of a match.
 MOST_RIVALS = 4
+
+#: So many connections that are surely one relate the clocks.
+_MOST_SURE = 512
 
 #: What shows that two connections are one, whatever others have the same content.
 _IDENTITY = (Ground.SEQUENCE_NUMBERS, Ground.PACKETS)
@@ -109,6 +114,7 @@ class Matcher:
         self._doubt_other_times()
         self._compare_starts()
         self._compare_times()
+        self._look_for_strangers()
         self.matches += [Match(number, None, Ground.ALONE) for number in self.left]
         self.matches += [Match(None, number, Ground.ALONE) for number in self.right]
         return sorted(self.matches, key=self._order)
@@ -322,6 +328,27 @@ class Matcher:
             return False
         near_ns = CLOCK_SLACK_NS + abs(offset)
         return sum(abs(first_data_ns(other) - began) <= near_ns for other in alike[lengths(one)]) == 2
+
+    def _look_for_strangers(self) -> None:
+        """Ask of pairs that have content in common whether their connections have one clock relation."""
+        places = [place for place, match in enumerate(self.matches) if match.ground in CONTENT and self._both(match)]
+        if not places:
+            return
+        pairings = [
+            [pair for match in (self.matches[place], *self.matches[place].rivals) if (pair := self._both(match))]
+            for place in places
+        ]
+        known = bool(self._sure_gaps)
+        offset = self._offset if known and self._offset is not None else 0
+        spans = self._ones.first_time_ns.min(), self._ones.last_time_ns.max()
+        others = self._twos.first_time_ns.min() - offset, self._twos.last_time_ns.max() - offset
+        ran = int(max(spans[0], others[0])), int(min(spans[1], others[1]))
+        slack_ns = KNOWN_CLOCK_SLACK_NS if known else CLOCK_SLACK_NS
+        sure = (pair for match in self.matches if match.ground in _IDENTITY and (pair := self._both(match)))
+        clocks = narrowed(Clocks(offset, slack_ns, CLOCK_DRIFT * self._span_ns, *ran), list(islice(sure, _MOST_SURE)))
+        nats = one_transfer_nats(pairings, (self.left.values(), self.right.values()), clocks)
+        for place, each in zip(places, nats, strict=True):
+            self.matches[place] = replace(self.matches[place], one_transfer_nats=each)
 
     def _start_gaps(self, candidates: Iterable[Candidate]) -> list[int]:
         return [self.right[c.second].first_time_ns - self.left[c.first].first_time_ns for c in candidates]

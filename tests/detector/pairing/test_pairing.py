@@ -262,6 +262,7 @@ class Seen:
     are_related: bool = False
     asked_alike: bool = True
     is_small: bool = False
+    are_the_same: bool = False
 
 
 def test_two_answers_between_other_hosts_make_no_sure_pair():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from detector.pairing.absence import have_an_address_in_common
+from detector.pairing.candidates import have_an_address_in_common
 from pepscope import detect
 from pepscope.results.verdicts import Verdict
 
@@ -20,6 +20,20 @@ def test_connections_of_other_clients_and_servers_are_neither_split_nor_answered
     found = Counter(pair.verdict for pair in result.pairs)
     assert found[Verdict.REGULAR] == 8
     assert set(found) == {Verdict.REGULAR, Verdict.INCONCLUSIVE}
+
+
+def test_connections_of_one_nat_to_two_servers_are_not_one_transfer() -> None:
+    """An address in common, and the same answers within a second of each other: but under no clock relation."""
+    result = detect(*(str(FOLDER / f"behind-nat-{whose}-server.pcap.gz") for whose in ("one", "other")))
+    assert {pair.verdict for pair in result.pairs} == {Verdict.INCONCLUSIVE}
+    assert not any(group.verdict.is_split for group in result.groups)
+
+
+def test_transfers_through_a_proxy_of_two_addresses_are_told_from_others_of_the_same() -> None:
+    """No address in common, and other clients say the same: one clock relation shows whose connections are whose."""
+    result = detect(*(str(FOLDER / f"{where}.pcap.gz") for where in ("one-client-of-proxy", "behind-proxy")))
+    found = Counter((pair.verdict.is_split, len(pair.vantages)) for pair in result.pairs)
+    assert found == {(True, 2): 3, (False, 1): 6}
 
 
 @pytest.mark.parametrize(

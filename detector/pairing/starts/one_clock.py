@@ -1,0 +1,235 @@
+"""Whether connections to two servers that say the same are one transfer each, or those of strangers.
+
+Programs say the same to different servers, in their clients' own time. Of pairs that have nothing but content in common
+each alone cannot be told from two such connections that were near each other by chance. Together they can, since two
+captures have one clock relation and data do not arrive before they are sent: what a client sends passes the client's
+capture first, what it is answered the server's. Each pair so bounds the clock offset from both sides (`_Bounds`). One
+offset lies within the bounds of all pairs that are one transfer; of strangers those agree on one that happen to.
+
+With k of the n connections that may have a counterpart, under the offset that most agree on,
+
+- one transfer each: the other capture may lack any number of them, so that k is anything from 1 to n alike; one that
+  both have and that contradicts the others is one in twenty;
+- strangers: k is what chance brings near each other. The mean at any one offset is the number of pairs of connections
+  alike times the mean width of the bounds over the time in which they may be; the probability of k or more is at most
+  Chernoff's bound of a Poisson variable, times the number of offsets that are as near to the expected one.
+
+Connections that begin together count as one: a page that is loaded again brings all of its connections.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import chain
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from detector.pairing.starts.agreement import TOGETHER_NS, first_data_ns
+from detector.pairing.starts.times import START_SPREAD_NS
+from pepscope.captures.connections import Connection, FlowSummary
+
+Pair = tuple[Connection, Connection]
+
+#: One of twenty pairs that are one transfer contradicts the others' clock: a capture lost the first copy of a datum.
+CONTRADICTION_NATS = math.log(0.05)
+
+#: Share of pairs that are surely one transfer each whose data one offset explains, unless a clock was set.
+_SURE_SHARE = 0.9
+
+#: Times of a capture may be wrong by this much.
+_TIME_ERROR_NS = 1_000_000
+
+
+class Clocks(Struct, frozen=True):
+    """What is known of the second capture's clock minus the first's: the likeliest offset, how far the truth may be
+    from it, and from when to when both captures ran by the first one's clock; all in nanoseconds."""
+
+    offset_ns: int
+    slack_ns: float
+    drift_ns: float
+    began_ns: int
+    ended_ns: int
+
+
+class _Bounds(Struct, frozen=True):
+    """The offsets (ns) under which what one pair says left before it arrived."""
+
+    low_ns: float
+    high_ns: float
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether any offset lies within."""
+        return self.low_ns <= self.high_ns
+
+
+def narrowed(clocks: Clocks, sure: Sequence[Pair]) -> Clocks:
+    """The clocks as data of pairs that are surely one transfer each relate them; as they were if these do not agree,
+    since a clock was set."""
+    held, low_ns, high_ns = max(
+        _most_held(_bounds([[pair] for pair in sure], clocks, at), clocks) for at in (True, False)
+    )
+    if not sure or held < _SURE_SHARE * len(sure):
+        return clocks
+    return replace(clocks, offset_ns=round((low_ns + high_ns) / 2), slack_ns=(high_ns - low_ns) / 2)
+
+
+def one_transfer_nats(
+    pairings: Sequence[Sequence[Pair]], unmatched: tuple[Iterable[Connection], Iterable[Connection]], clocks: Clocks
+) -> list[float]:
+    """Log-likelihood ratio (nats), by pairing, for one transfer against strangers' two.
+
+    Each pairing is two connections that have content in common, and behind them the rivals, which might as well be
+    true: equal transfers at one time may be paired crosswise. `unmatched` are the connections of both captures that
+    nothing matched. Where nothing else relates the clocks, a pair alone shows nothing.
+    """
+    of_servers: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, ((one, two), *_) in enumerate(pairings):
+        of_servers[one.server, two.server].append(place)
+    ones, twos = (
+        _by_server(chain((pairing[0][side] for pairing in pairings), rest), clocks, side)
+        for side, rest in enumerate(unmatched)
+    )
+    offset = _Agreed.by(pairings, clocks)
+    nats = [0.0] * len(pairings)
+    for (server, other), places in of_servers.items():
+        together = [pairings[place][0] for place in places]
+        are_one = [offset.held_by[place] for place in places]
+        found = offset.nats(together, are_one, ones[server], twos[other])
+        for place, is_one in zip(places, are_one, strict=True):
+            nats[place] = found if is_one else min(found, CONTRADICTION_NATS)
+    return nats
+
+
+class _Agreed(Struct, frozen=True):
+    """The offset that most pairings hold: which do, the mean width of their bounds, how far it is from the expected
+    one, and how long both captures ran; times in nanoseconds."""
+
+    held_by: Sequence[bool]
+    width_ns: float
+    away_ns: float
+    span_ns: float
+
+    @classmethod
+    def by(cls, pairings: Sequence[Sequence[Pair]], clocks: Clocks) -> _Agreed:
+        """What all pairings agree on: both captures have one clock each."""
+        bounds, (_, low_ns, high_ns) = max(
+            (
+                (bounds, _most_held(bounds, clocks))
+                for bounds in (_bounds(pairings, clocks, at) for at in (True, False))
+            ),
+            key=lambda each: each[1][0],
+        )
+        held_by = [any(b.low_ns <= low_ns <= b.high_ns for b in each) for each in bounds]
+        widths_ns = [b.high_ns - b.low_ns for each in bounds for b in each if b.is_possible]
+        width_ns = sum(widths_ns) / max(1, len(widths_ns)) or _TIME_ERROR_NS
+        away_ns = max(0.0, low_ns - clocks.offset_ns, clocks.offset_ns - high_ns)
+        return cls(held_by, width_ns, away_ns, max(clocks.ended_ns - clocks.began_ns, width_ns))
+
+    def nats(
+        self, pairs: Sequence[Pair], are_one: Sequence[bool], ones: Sequence[Connection], twos: Sequence[Connection]
+    ) -> float:
+        """The ratio for pairs between two servers, of all connections to these that might have been paired."""
+        agreeing = [pair for pair, is_one in zip(pairs, are_one, strict=True) if is_one]
+        others = (one for (one, _), is_one in zip(pairs, are_one, strict=True) if not is_one)
+        begun, begun_there = max(1, _events(ones)), max(1, _events(twos))
+        nats = CONTRADICTION_NATS * _events(others) - math.log(min(begun, begun_there))
+        if (held := _events(one for one, _ in agreeing)) > 1:
+            mean = max(_alike(agreeing, ones, twos) * begun * begun_there, 1.0) * self.width_ns / self.span_ns
+            offsets = 1 + 2 * self.away_ns / self.width_ns
+            nats -= min(0.0, math.log(offsets) + _at_least_nats(held, mean))
+        return nats
+
+
+def _bounds(pairings: Iterable[Sequence[Pair]], clocks: Clocks, first_at_client: bool) -> list[list[_Bounds]]:
+    """The bounds of all pairs if the first capture is that of the clients' side; some hold no offset."""
+    return [[_bounds_of(*pair, clocks, first_at_client) for pair in pairing] for pairing in pairings]
+
+
+def _bounds_of(one: Connection, two: Connection, clocks: Clocks, first_at_client: bool) -> _Bounds:
+    later, earlier = _gap_ns(one.up, two.up), _gap_ns(one.down, two.down)
+    if not first_at_client:
+        later, earlier = earlier, later
+    if earlier is not None:
+        low = earlier
+    elif later is not None:
+        low = later - 2 * START_SPREAD_NS
+    else:
+        low = first_data_ns(two) - first_data_ns(one) - START_SPREAD_NS
+    high = later if later is not None else low + 2 * START_SPREAD_NS
+    error_ns = _TIME_ERROR_NS + clocks.drift_ns
+    return _Bounds(low - error_ns, high + error_ns)
+
+
+def _gap_ns(one: FlowSummary, two: FlowSummary) -> int | None:
+    """From the first datum at the first capture to that at the second one; None where they may be different data: a
+    proxy has a dialogue of its own before it, and puts a header in front."""
+    if one.first_data_time_ns is None or two.first_data_time_ns is None or one.stream_bytes != two.stream_bytes:
+        return None
+    return two.first_data_time_ns - one.first_data_time_ns
+
+
+def _most_held(bounds: Sequence[Sequence[_Bounds]], clocks: Clocks) -> tuple[int, float, float]:
+    """By how many pairings most offsets are held, and the least and the greatest of these offsets."""
+    least, most = clocks.offset_ns - clocks.slack_ns, clocks.offset_ns + clocks.slack_ns
+    steps = sorted(
+        step
+        for number, each in enumerate(bounds)
+        for b in each
+        if b.is_possible and b.low_ns <= most and b.high_ns >= least
+        for step in ((max(b.low_ns, least), 0, number), (min(b.high_ns, most), 1, number))
+    )
+    holding = Counter[int]()
+    held = highest = 0
+    low = high = math.nan
+    for offset, is_end, number in steps:
+        if is_end and held == highest and math.isnan(high):
+            high = offset
+        before = holding[number] > 0
+        holding[number] += -1 if is_end else 1
+        held += (holding[number] > 0) - before
+        if held > highest:
+            highest, low, high = held, offset, math.nan
+    return highest, low, high
+
+
+def _alike(pairs: Sequence[Pair], ones: Sequence[Connection], twos: Sequence[Connection]) -> float:
+    """Share of two connections that might be taken for one transfer, by what all that were taken have in common."""
+    keys: tuple[Callable[[Connection], Hashable], ...] = (
+        lambda c: (c.up.stream_bytes, c.down.stream_bytes),
+        lambda c: c.down.stream_bytes,
+        lambda c: c.up.stream_bytes,
+        lambda _: 0,
+    )
+    key = next(each for each in keys if all(each(one) == each(two) for one, two in pairs))
+    counts = Counter(map(key, twos))
+    return sum(counts[key(one)] for one in ones) / max(1, len(ones) * len(twos))
+
+
+def _events(connections: Iterable[Connection]) -> int:
+    """How many times connections begin: those that begin together have one cause."""
+    count, last_ns = 0, -math.inf
+    for start_ns in sorted(map(first_data_ns, connections)):
+        if start_ns - last_ns > TOGETHER_NS:
+            count, last_ns = count + 1, start_ns
+    return count
+
+
+def _at_least_nats(count: int, mean: float) -> float:
+    """Chernoff's bound of the logarithm of the probability that a Poisson variable is `count` or more."""
+    return 0.0 if count <= mean else count - mean - count * math.log(count / mean)
+
+
+def _by_server(connections: Iterable[Connection], clocks: Clocks, side: int) -> dict[str, list[Connection]]:
+    """Connections of one capture, by server, that carried payload while both captures ran."""
+    ahead_ns = clocks.offset_ns if side else 0
+    began_ns, ended_ns = clocks.began_ns + ahead_ns, clocks.ended_ns + ahead_ns
+    found: dict[str, list[Connection]] = defaultdict(list)
+    for connection in connections:
+        has_payload = connection.up.stream_bytes or connection.down.stream_bytes
+        if has_payload and connection.first_time_ns <= ended_ns and connection.last_time_ns >= began_ns:
+            found[connection.server].append(connection)
+    return found

@@ -1,0 +1,92 @@
+"""Connections that say the same, of one transfer each or of strangers, by the clock relation that they have."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from math import log
+
+from detector.pairing.starts.one_clock import CONTRADICTION_NATS, Clocks, narrowed, one_transfer_nats
+from pepscope.captures.connections import Connection, FlowSummary
+
+_S = 1_000_000_000
+#: Captures of a minute, by clocks that may be 10 s apart.
+CLOCKS = Clocks(0, 10 * _S, 0, 0, 60 * _S)
+
+
+def flow(at_s: float, size: int) -> FlowSummary:
+    return FlowSummary(*[None] * len(FlowSummary._fields))._replace(  # type: ignore[arg-type]
+        stream_bytes=size, first_data_time_ns=round(at_s * _S), last_data_time_ns=round(at_s * _S)
+    )
+
+
+def exchange(at_s: float, answered_s: float, *, server: str = "192.0.2.1") -> Connection:
+    """A connection whose request passes at a time, and its answer after a while."""
+    up, down = flow(at_s, 100), flow(at_s + answered_s, 500)
+    made = Connection(*[None] * len(Connection._fields))  # type: ignore[arg-type]
+    begin_ns, end_ns = round(at_s * _S), round((at_s + answered_s) * _S)
+    return made._replace(
+        server_address=server, server_port=80, first_time_ns=begin_ns, last_time_ns=end_ns, up=up, down=down
+    )
+
+
+def transfers(starts_s: Sequence[float], ahead_s: float = 0.0) -> list[tuple[Connection, Connection]]:
+    """The same exchanges at both ends of a path of 100 ms, the second clock being ahead."""
+    return [(exchange(at, 0.1), exchange(at + 0.04 + ahead_s, 0.02, server="198.51.100.7")) for at in starts_s]
+
+
+def together(pairs: Sequence[tuple[Connection, Connection]], clocks: Clocks = CLOCKS) -> list[float]:
+    return one_transfer_nats([[pair] for pair in pairs], ([], []), clocks)
+
+
+def test_a_pair_alone_shows_nothing() -> None:
+    assert together(transfers([3])) == [0.0]
+
+
+def test_transfers_that_one_offset_explains_are_one_each() -> None:
+    for ahead_s in (0.0, 4.0):
+        assert min(together(transfers([1, 7, 9.5, 22, 30, 41], ahead_s))) > log(100)
+
+
+def test_strangers_agree_on_no_offset() -> None:
+    made = random.Random(1)
+    starts = [(made.uniform(0, 60), made.uniform(-5, 5)) for _ in range(8)]
+    pairs = [transfers([at], ahead)[0] for at, ahead in starts]
+    assert max(together(pairs)) < 2 * CONTRADICTION_NATS
+
+
+def test_connections_that_begin_together_are_one_event() -> None:
+    page = transfers([5, 5.01, 5.02, 5.03])
+    assert together(page) == [0.0] * 4
+
+
+def test_pair_that_contradicts_the_others_is_doubted_alone() -> None:
+    *others, odd = together([*transfers([1, 7, 9.5, 22, 30, 41, 50, 55]), *transfers([33], 2.0)])
+    assert odd == CONTRADICTION_NATS
+    assert min(others) > 0
+
+
+def test_equal_transfers_that_were_paired_crosswise_contradict_nothing() -> None:
+    pairs = transfers([1, 7, 9.5, 22, 30, 30.3])
+    (first, second), (third, fourth) = pairs[-2:]
+    crossed = [[(first, fourth), (first, second)], [(third, second), (third, fourth)]]
+    assert min(one_transfer_nats([*([pair] for pair in pairs[:-2]), *crossed], ([], []), CLOCKS)) > log(100)
+
+
+def test_coverage_counts_connections_without_a_counterpart() -> None:
+    pairs = transfers([1, 7, 9.5])
+    alone = [exchange(at, 0.1) for at in range(10, 50)]
+    elsewhere = [exchange(at + 0.5, 0.02, server="198.51.100.7") for at in range(10, 50)]
+    assert max(one_transfer_nats([[pair] for pair in pairs], (alone, elsewhere), CLOCKS)) < min(together(pairs))
+
+
+def test_connections_that_are_surely_one_relate_the_clocks() -> None:
+    clocks = narrowed(CLOCKS, transfers([2, 5, 40], ahead_s=0.5))
+    assert abs(clocks.offset_ns - 0.5 * _S) <= clocks.slack_ns <= 0.05 * _S
+    assert together(transfers([3], 0.5), clocks) == [0.0]
+    assert together(transfers([3], 0.8), clocks) == [CONTRADICTION_NATS]
+
+
+def test_a_clock_that_was_set_relates_nothing() -> None:
+    assert narrowed(CLOCKS, [*transfers([2, 5]), *transfers([40, 50], 1.0)]) == CLOCKS
+    assert narrowed(CLOCKS, []) == CLOCKS
