@@ -13,8 +13,9 @@ The tables are made by `python -m benchmarks.one_ended_learning`; docs/methods/e
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pkgutil import get_data
 from typing import Any, Protocol
 
@@ -167,8 +168,8 @@ class TimingTables:
         """Tables of one side from what the learning wrote."""
         self._learned = content["sides"][side.value]
         self._edges_s = np.asarray(content["excess_edges_s"], np.float64)
-        self._made: dict[tuple[int, int], _Rows] = {}
-        self._crossed: dict[tuple[str, int], _Rows] = {}
+        self._made: defaultdict[tuple[int, int], _Rows] = defaultdict(partial(_Rows, self.HYPOTHESES))
+        self._crossed: defaultdict[tuple[str, int], _Rows] = defaultdict(partial(_Rows, len(HIDDEN_S) * NATURES))
         self.variation_edges_s = np.asarray(content["variation_edges_s"], np.float64)
         self.nature_nats: Floats = np.log(self._learned["natures"])
         self.end_nature_nats: Floats = np.log(self._learned["end_natures"])
@@ -186,8 +187,7 @@ class TimingTables:
 
     def rows(self, kind: int, variation: int, bins: npt.NDArray[np.intp]) -> Floats:
         """Rows of `nats` of some bins; each bin is computed when it is first asked for."""
-        made = self._made.setdefault((kind, variation), _Rows(self.HYPOTHESES))
-        return made.of(bins, lambda missing: self._nats(kind, variation, missing))
+        return self._made[kind, variation].of(bins, lambda missing: self._nats(kind, variation, missing))
 
     def crossing(self, kind: int, variation: int, bins: npt.NDArray[np.intp], crossings: Mapping[int, float]) -> Floats:
         """Densities of some bins behind each hidden leg (`HIDDEN`), which is crossed so many times with these shares: a
@@ -230,8 +230,7 @@ class TimingTables:
 
     def _by_leg(self, name: str, times: int, bins: npt.NDArray[np.intp]) -> Floats:
         """Densities of what crosses each leg so many times, and nothing else: a row a bin, whatever the variation."""
-        made = self._crossed.setdefault((name, times), _Rows(len(HIDDEN_S) * NATURES))
-        return made.of(bins, lambda missing: self._moved(name, times, missing))
+        return self._crossed[name, times].of(bins, lambda missing: self._moved(name, times, missing))
 
     def _moved(self, name: str, times: int, bins: npt.NDArray[np.intp]) -> Floats:
         natures = [_Histogram.of(self._edges_s, table) for table in self._learned["hidden"][name]]
@@ -245,12 +244,11 @@ class _OfHabit:
 
     def __init__(self, usual: TimingTables, times: int) -> None:
         self._usual, self._times = usual, times
-        self._made: dict[tuple[int, int], _Rows] = {}
+        self._made: defaultdict[tuple[int, int], _Rows] = defaultdict(partial(_Rows, TimingTables.HYPOTHESES))
 
     def rows(self, kind: int, variation: int, bins: npt.NDArray[np.intp]) -> Floats:
         """As `TimingTables.rows`."""
-        made = self._made.setdefault((kind, variation), _Rows(TimingTables.HYPOTHESES))
-        return made.of(bins, lambda missing: self._nats(kind, variation, missing))
+        return self._made[kind, variation].of(bins, lambda missing: self._nats(kind, variation, missing))
 
     def _nats(self, kind: int, variation: int, bins: npt.NDArray[np.intp]) -> Floats:
         nats = self._usual.rows(kind, variation, bins)
@@ -266,21 +264,22 @@ class TimingRows(Protocol):
 
 
 class _Rows:
-    """Rows of a table with a row a bin, each of which is computed when it is first asked for."""
+    """Rows of a table with a row a bin, each of which is computed, and takes memory, when it is first asked for."""
 
     def __init__(self, columns: int) -> None:
-        self._table = np.empty((len(_MIDDLES_S), columns))
-        self._is_made = np.zeros(len(_MIDDLES_S), np.bool_)
+        self._place = np.full(len(_MIDDLES_S), -1, np.intp)  # of each bin among the rows; -1 before it is asked for
+        self._table: Floats = np.empty((0, columns))
 
     def of(self, bins: npt.NDArray[np.intp], compute: Callable[[npt.NDArray[np.intp]], Floats]) -> Floats:
         """Those of some bins."""
-        asked = np.zeros(len(self._table), np.bool_)
+        asked = np.zeros(len(self._place), np.bool_)
         asked[bins] = True
-        (missing,) = np.nonzero(asked & ~self._is_made)
+        (missing,) = np.nonzero(asked & (self._place < 0))
         if len(missing):
-            self._table[missing] = compute(missing)
-            self._is_made[missing] = True
-        rows: Floats = self._table[bins]
+            made, before = np.ascontiguousarray(compute(missing)), len(self._table)
+            self._table = np.concatenate([self._table, made]) if before else made
+            self._place[missing] = before + np.arange(len(missing))
+        rows: Floats = self._table[self._place[bins]]
         return rows
 
 
