@@ -48,6 +48,7 @@ class ExchangeKind(IntEnum):
     SOCKS_GREETING = 15  # not causal: what a SOCKS proxy answers itself
     SOCKS_REQUEST = 16  # a SOCKS request that the proxy grants
     PROXY_HEADER = 17  # the client begins with a header of the PROXY protocol
+    UNASKED = 18  # not causal: a side speaks by itself, so that something else may come before an answer
 
     @property
     def label(self) -> str:

@@ -20,6 +20,7 @@ mod text;
 mod tls;
 mod tls_turns;
 mod turns;
+mod unasked;
 
 pub use answer_times::AnswerTimes;
 pub use asked_payload::{AskedPayload, Data};

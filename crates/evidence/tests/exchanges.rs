@@ -353,3 +353,17 @@ fn control_frames_of_http_2_in_clear_ask_nothing() {
         ]
     );
 }
+
+#[test]
+fn a_hello_that_begins_in_the_syn_is_answered_by_a_hello() {
+    let hello = client_hello(32, &[b"h2"]);
+    let flight = [server_hello(0x13), record(20, &[1]), data(900)].concat();
+    let (in_syn, rest) = hello.split_at(40);
+    let mut talk = Conversation::opened_fast(in_syn);
+    talk.say(CLIENT, 1, rest).say(SERVER, 100, &flight).say(CLIENT, 110, &finished(23));
+    let wanted = [(0, Kind::TlsHello, true), (1, Kind::TlsFinished, true)];
+    assert_eq!(kinds(&talk.exchanges().exchanges), wanted);
+    let mut talk = Conversation::opened_fast(&hello);
+    talk.say(SERVER, 100, &flight).say(CLIENT, 110, &finished(23));
+    assert_eq!(kinds(&talk.exchanges().exchanges), wanted[1..], "nothing was asked behind the handshake");
+}

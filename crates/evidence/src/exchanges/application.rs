@@ -8,6 +8,7 @@ use super::stream::Stream;
 use super::text;
 use super::tls_turns::Encrypted;
 use super::turns::Turn;
+use super::unasked::UnaskedWords;
 use crate::packets::{flag, Packets};
 
 /// The SYN is looked for in so many first packets.
@@ -47,7 +48,40 @@ pub(super) fn classify<'a>(
             *cell = (kind, false);
         }
     }
+    leave_unasked(packets, &mut kinds, turns, |way, offset| {
+        let is_control = encrypted.as_ref().is_some_and(|encrypted| encrypted.is_control_at(way, offset))
+            || preface.is_some() && http2::are_control_frames(streams[way].bytes_at(offset));
+        !is_control
+    });
     kinds
+}
+
+/// Whether an exchange of this kind is nothing but taking turns: that its answer belongs to its question is not seen.
+fn is_conversation(kind: Kind) -> bool {
+    matches!(kind, Kind::TlsData | Kind::Turn | Kind::Unread | Kind::Command)
+}
+
+/// Exchanges that something else may precede, since a side speaks by itself, are `Unasked`.
+fn leave_unasked(
+    packets: &Packets<'_>,
+    kinds: &mut [(Kind, bool)],
+    turns: &[Turn],
+    are_words: impl Fn(usize, i64) -> bool,
+) {
+    if !kinds.iter().any(|&(kind, _)| is_conversation(kind)) {
+        return;
+    }
+    let unasked = UnaskedWords::of(packets, are_words);
+    for asked in [0, 1] {
+        let talk = turns.iter().zip(&*kinds).filter(|(turn, (kind, _))| turn.asked == asked && is_conversation(*kind));
+        if unasked.precede(talk.map(|(turn, _)| turn)) {
+            for (_, kind) in turns.iter().zip(kinds.iter_mut()).filter(|(turn, _)| turn.asked == asked) {
+                if is_conversation(kind.0) {
+                    *kind = (Kind::Unasked, false);
+                }
+            }
+        }
+    }
 }
 
 /// Whether a question or its answer is control frames alone. The preface itself answers an upgrade, and is causal.

@@ -63,4 +63,6 @@ kinds! {
     SocksRequest "socks-request",
     /// A client begins with a header of the PROXY protocol: it is a proxy itself, and names the client that it serves.
     ProxyHeader "proxy-header",
+    /// Not causal: of a conversation in which a side speaks by itself, so that something else may come before an answer.
+    Unasked "unasked",
 }

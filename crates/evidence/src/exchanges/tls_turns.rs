@@ -83,7 +83,7 @@ impl Encrypted {
     /// The kind, and whether it is strict.
     pub(super) fn kind(&self, turn: &Turn) -> (Kind, bool) {
         let (asked, answering) = ways(turn);
-        let question = self.records[asked].between(turn.question_offset, turn.question_end);
+        let question = self.question(asked, turn);
         let answer = self.records[answering].at(turn.answer_offset);
         let handshake = if asked == 0 {
             self.asked_by_client(turn, question, answer)
@@ -95,6 +95,14 @@ impl Encrypted {
             let control = is_control(question.last()) || is_control(answer);
             (if control { Kind::TlsControl } else { Kind::TlsData }, false)
         })
+    }
+
+    /// The records that begin in a question, and the hello that it ends, if that began in the SYN (RFC 7413).
+    fn question(&self, asked: usize, turn: &Turn) -> &[Record] {
+        let may_end_hello = asked == 0 && turn.first && self.starts[0] < turn.question_offset;
+        let ends = |first: &&Record| first.message == message::CLIENT_HELLO && first.end > turn.question_offset;
+        let from = self.records[asked].rows().first().filter(|first| may_end_hello && ends(first));
+        self.records[asked].between(from.map_or(turn.question_offset, |hello| hello.offset), turn.question_end)
     }
 
     fn asked_by_client(&self, turn: &Turn, question: &[Record], answer: Option<&Record>) -> Option<(Kind, bool)> {
@@ -165,6 +173,11 @@ impl Encrypted {
         }
         // The client had sent nothing but its Finished, so the server had nothing to answer but that.
         Some((Kind::TlsControl, false))
+    }
+
+    /// Whether a record begins here that waits for nothing.
+    pub(super) fn is_control_at(&self, way: usize, offset: i64) -> bool {
+        self.records[way].at(offset).is_some_and(|record| self.is_control(record))
     }
 
     fn is_control(&self, record: &Record) -> bool {

@@ -72,6 +72,24 @@ impl Conversation {
         talk
     }
 
+    /// With bytes in the SYN (RFC 7413), which the SYN-ACK acknowledges.
+    pub fn opened_fast(bytes: &[u8]) -> Self {
+        let mut talk = Self::met_late();
+        let length = bytes.len() as i64;
+        talk.pieces[usize::from(CLIENT)].push((0, bytes.to_vec()));
+        talk.sent[usize::from(CLIENT)] = length;
+        for (way, flags, start, acknowledgement, bytes) in [
+            (CLIENT, flag::SYN, -1, NO_ACKNOWLEDGEMENT, length as u32),
+            (SERVER, flag::SYN | flag::ACK, -1, length, 0),
+            (CLIENT, flag::ACK, length, 0, 0),
+        ] {
+            let time_ns = -20 + 10 * talk.time_ns.len() as i64;
+            talk.flags = flags;
+            talk.push(Packet { way, time_ns, start, acknowledgement, bytes, marks: 0, round_trip_ns: -1 });
+        }
+        talk
+    }
+
     pub fn say(&mut self, way: u8, time_ns: i64, bytes: &[u8]) -> &mut Self {
         self.speak(way, time_ns, bytes, self.sent[1 - usize::from(way)], -1)
     }

@@ -116,9 +116,13 @@ def _spread(low: Sequence[float | None], middle: Sequence[float | None], counts:
     return max(most - least, 0.0)
 
 
+_NOT_CAUSAL = (
+    ExchangeKind.TLS_CONTROL, ExchangeKind.HTTP2_CONTROL, ExchangeKind.SOCKS_GREETING, ExchangeKind.UNASKED
+)  # fmt: skip
+
+
 def _counts(each: Asked, way: Direction) -> bool:
-    is_control = each.kind in (ExchangeKind.TLS_CONTROL, ExchangeKind.HTTP2_CONTROL, ExchangeKind.SOCKS_GREETING)
-    causal = each.strict if each.kind is ExchangeKind.GREETING else not is_control
+    causal = each.strict if each.kind is ExchangeKind.GREETING else each.kind not in _NOT_CAUSAL
     return each.asked is way and causal and not each.repeated and not each.crossed
 
 
