@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cached_property
 from itertools import chain
 
 from msgspec import Struct
@@ -69,10 +70,8 @@ class _Bounds(Struct, frozen=True):
 def narrowed(clocks: Clocks, sure: Sequence[Pair]) -> Clocks:
     """The clocks as data of pairs that are surely one transfer each relate them; as they were if these do not agree,
     since a clock was set."""
-    held, low_ns, high_ns = max(
-        _most_held(_bounds([[pair] for pair in sure], clocks, at), clocks) for at in (True, False)
-    )
-    if not sure or held < _SURE_SHARE * len(sure):
+    _, (held, low_ns, high_ns) = _best_side([[pair] for pair in sure], clocks)
+    if not held or held < _SURE_SHARE * len(sure):
         return clocks
     return replace(clocks, offset_ns=round((low_ns + high_ns) / 2), slack_ns=(high_ns - low_ns) / 2)
 
@@ -90,18 +89,47 @@ def one_transfer_nats(
     for place, ((one, two), *_) in enumerate(pairings):
         of_servers[one.server, two.server].append(place)
     ones, twos = (
-        _by_server(chain((pairing[0][side] for pairing in pairings), rest), clocks, side)
+        {
+            server: _Offered(connections)
+            for server, connections in _by_server(
+                chain((pairing[0][side] for pairing in pairings), rest), clocks, side
+            ).items()
+        }
         for side, rest in enumerate(unmatched)
     )
+    none = _Offered(())
     offset = _Agreed.by(pairings, clocks)
     nats = [0.0] * len(pairings)
     for (server, other), places in of_servers.items():
         together = [pairings[place][0] for place in places]
         are_one = [offset.held_by[place] for place in places]
-        found = offset.nats(together, are_one, ones[server], twos[other])
+        found = offset.nats(together, are_one, ones.get(server, none), twos.get(other, none))
         for place, is_one in zip(places, are_one, strict=True):
             nats[place] = found if is_one else min(found, CONTRADICTION_NATS)
     return nats
+
+
+class _Offered:
+    """Connections of one capture to one server that may have a counterpart in the other; counted once for all of the
+    other's servers."""
+
+    def __init__(self, connections: Sequence[Connection]) -> None:
+        self._connections = connections
+        self._alike: dict[int, Counter[Hashable]] = {}
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    @cached_property
+    def begun(self) -> int:
+        """How many times they begin, at least once."""
+        return max(1, len(_events_ns(self._connections)))
+
+    def alike(self, by: int) -> Counter[Hashable]:
+        """How many there are of each kind, by one of `_KINDS`."""
+        if by not in self._alike:
+            self._alike[by] = Counter(map(_KINDS[by], self._connections))
+        return self._alike[by]
 
 
 class _Agreed(Struct, frozen=True):
@@ -116,32 +144,48 @@ class _Agreed(Struct, frozen=True):
     @classmethod
     def by(cls, pairings: Sequence[Sequence[Pair]], clocks: Clocks) -> _Agreed:
         """What all pairings agree on: both captures have one clock each."""
-        bounds, (_, low_ns, high_ns) = max(
-            (
-                (bounds, _most_held(bounds, clocks))
-                for bounds in (_bounds(pairings, clocks, at) for at in (True, False))
-            ),
-            key=lambda each: each[1][0],
-        )
+        bounds, (held, low_ns, high_ns) = _best_side(pairings, clocks)
         held_by = [any(b.low_ns <= low_ns <= b.high_ns for b in each) for each in bounds]
         widths_ns = [b.high_ns - b.low_ns for each in bounds for b in each if b.is_possible]
-        width_ns = sum(widths_ns) / max(1, len(widths_ns)) or _TIME_ERROR_NS
-        away_ns = max(0.0, low_ns - clocks.offset_ns, clocks.offset_ns - high_ns)
+        width_ns = sum(widths_ns) / len(widths_ns) if widths_ns else 2 * _TIME_ERROR_NS
+        away_ns = _away(clocks.offset_ns, low_ns, high_ns) if held else 0.0
         return cls(held_by, width_ns, away_ns, max(clocks.ended_ns - clocks.began_ns, width_ns))
 
-    def nats(
-        self, pairs: Sequence[Pair], are_one: Sequence[bool], ones: Sequence[Connection], twos: Sequence[Connection]
-    ) -> float:
+    def nats(self, pairs: Sequence[Pair], are_one: Sequence[bool], ones: _Offered, twos: _Offered) -> float:
         """The ratio for pairs between two servers, of all connections to these that might have been paired."""
         agreeing = [pair for pair, is_one in zip(pairs, are_one, strict=True) if is_one]
-        others = (one for (one, _), is_one in zip(pairs, are_one, strict=True) if not is_one)
-        begun, begun_there = max(1, _events(ones)), max(1, _events(twos))
-        nats = CONTRADICTION_NATS * _events(others) - math.log(min(begun, begun_there))
-        if (held := _events(one for one, _ in agreeing)) > 1:
-            mean = max(_alike(agreeing, ones, twos) * begun * begun_there, 1.0) * self.width_ns / self.span_ns
-            offsets = 1 + 2 * self.away_ns / self.width_ns
-            nats -= min(0.0, math.log(offsets) + _at_least_nats(held, mean))
+        others = [pair for pair, is_one in zip(pairs, are_one, strict=True) if not is_one]
+        contradictions = max(len(_events_ns(side)) for side in _sides(others))
+        nats = CONTRADICTION_NATS * contradictions - math.log(min(ones.begun, twos.begun))
+        if len(agreeing) > 1:
+            mean = max(_alike(agreeing, ones, twos) * ones.begun * twos.begun, 1.0) * self.width_ns / self.span_ns
+            nats -= max(self._by_chance_nats(len(_events_ns(side)), mean) for side in _sides(agreeing))
         return nats
+
+    def _by_chance_nats(self, count: int, mean: float) -> float:
+        """Logarithm of the probability that strangers agree at so many starts, where so many do in the mean."""
+        if count < 2:
+            return 0.0
+        return min(0.0, math.log1p(2 * self.away_ns / self.width_ns) + _at_least_nats(count, mean))
+
+
+def _sides(pairs: Sequence[Pair]) -> tuple[list[Connection], list[Connection]]:
+    """The connections of either capture."""
+    return [one for one, _ in pairs], [two for _, two in pairs]
+
+
+def _best_side(
+    pairings: Sequence[Sequence[Pair]], clocks: Clocks
+) -> tuple[list[list[_Bounds]], tuple[int, float, float]]:
+    """The bounds of all pairs and what `_most_held` says of them, with the first capture on the clients' side or on the
+    servers', whichever more pairings agree on, or by more."""
+    return max(
+        (
+            (bounds, _most_held(bounds, clocks))
+            for bounds in (_bounds(pairings, clocks, first_at_client) for first_at_client in (True, False))
+        ),
+        key=lambda each: (each[1][0], each[1][2] - each[1][1]),
+    )
 
 
 def _bounds(pairings: Iterable[Sequence[Pair]], clocks: Clocks, first_at_client: bool) -> list[list[_Bounds]]:
@@ -173,7 +217,8 @@ def _gap_ns(one: FlowSummary, two: FlowSummary) -> int | None:
 
 
 def _most_held(bounds: Sequence[Sequence[_Bounds]], clocks: Clocks) -> tuple[int, float, float]:
-    """By how many pairings most offsets are held, and the least and the greatest of these offsets."""
+    """By how many pairings the offset is held that most hold, and the least and the greatest of such offsets, next to
+    each other and nearest to the expected one; no numbers where none holds any."""
     least, most = clocks.offset_ns - clocks.slack_ns, clocks.offset_ns + clocks.slack_ns
     steps = sorted(
         step
@@ -184,38 +229,49 @@ def _most_held(bounds: Sequence[Sequence[_Bounds]], clocks: Clocks) -> tuple[int
     )
     holding = Counter[int]()
     held = highest = 0
-    low = high = math.nan
+    low = best_low = best_high = math.nan
+    best_away = math.inf
     for offset, is_end, number in steps:
-        if is_end and held == highest and math.isnan(high):
-            high = offset
-        before = holding[number] > 0
+        before = held
+        held -= holding[number] > 0
         holding[number] += -1 if is_end else 1
-        held += (holding[number] > 0) - before
-        if held > highest:
-            highest, low, high = held, offset, math.nan
-    return highest, low, high
+        held += holding[number] > 0
+        if held > before and held >= highest:
+            low, best_away = offset, math.inf if held > highest else best_away
+            highest = held
+        elif held < before == highest and (away := _away(clocks.offset_ns, low, offset)) < best_away:
+            best_low, best_high, best_away = low, offset, away
+    return highest, best_low, best_high
 
 
-def _alike(pairs: Sequence[Pair], ones: Sequence[Connection], twos: Sequence[Connection]) -> float:
+def _away(offset: float, low: float, high: float) -> float:
+    """How far an offset is from an interval."""
+    return max(0.0, low - offset, offset - high)
+
+
+#: What connections may be taken for one transfer by: the lengths of both directions, of either, or nothing.
+_KINDS: tuple[Callable[[Connection], Hashable], ...] = (
+    lambda c: (c.up.stream_bytes, c.down.stream_bytes),
+    lambda c: c.down.stream_bytes,
+    lambda c: c.up.stream_bytes,
+    lambda _: 0,
+)
+
+
+def _alike(pairs: Sequence[Pair], ones: _Offered, twos: _Offered) -> float:
     """Share of two connections that might be taken for one transfer, by what all that were taken have in common."""
-    keys: tuple[Callable[[Connection], Hashable], ...] = (
-        lambda c: (c.up.stream_bytes, c.down.stream_bytes),
-        lambda c: c.down.stream_bytes,
-        lambda c: c.up.stream_bytes,
-        lambda _: 0,
-    )
-    key = next(each for each in keys if all(each(one) == each(two) for one, two in pairs))
-    counts = Counter(map(key, twos))
-    return sum(counts[key(one)] for one in ones) / max(1, len(ones) * len(twos))
+    by = next(by for by, kind in enumerate(_KINDS) if all(kind(one) == kind(two) for one, two in pairs))
+    fewer, more = sorted((ones.alike(by), twos.alike(by)), key=len)
+    return sum(count * more[kind] for kind, count in fewer.items()) / max(1, len(ones) * len(twos))
 
 
-def _events(connections: Iterable[Connection]) -> int:
-    """How many times connections begin: those that begin together have one cause."""
-    count, last_ns = 0, -math.inf
+def _events_ns(connections: Iterable[Connection]) -> list[int]:
+    """When connections begin (ns), in order; those that begin together have one cause, and count once."""
+    events = list[int]()
     for start_ns in sorted(map(first_data_ns, connections)):
-        if start_ns - last_ns > TOGETHER_NS:
-            count, last_ns = count + 1, start_ns
-    return count
+        if not events or start_ns - events[-1] > TOGETHER_NS:
+            events.append(start_ns)
+    return events
 
 
 def _at_least_nats(count: int, mean: float) -> float:

@@ -6,6 +6,10 @@ import random
 from collections.abc import Sequence
 from math import log
 
+import pytest
+
+from detector.pairing.starts import one_clock
+from detector.pairing.starts.agreement import first_data_ns
 from detector.pairing.starts.one_clock import CONTRADICTION_NATS, Clocks, narrowed, one_transfer_nats
 from pepscope.captures.connections import Connection, FlowSummary
 
@@ -90,3 +94,45 @@ def test_connections_that_are_surely_one_relate_the_clocks() -> None:
 def test_a_clock_that_was_set_relates_nothing() -> None:
     assert narrowed(CLOCKS, [*transfers([2, 5]), *transfers([40, 50], 1.0)]) == CLOCKS
     assert narrowed(CLOCKS, []) == CLOCKS
+
+
+def test_either_capture_may_be_the_first() -> None:
+    made = random.Random(3)
+    pairs = transfers([made.uniform(0, 60) for _ in range(30)])
+    pairs += [transfers([at], made.choice((0.15, -0.15, 3.0)))[0] for at in (8.0, 15.0, 15.2, 31.0, 44.0)]
+    swapped = [(two, one) for one, two in pairs]
+    assert together(swapped) == pytest.approx(together(pairs))
+
+
+def test_counterparts_that_no_offset_allows_contradict() -> None:
+    no_doubt = Clocks(0, 0, 0, 0, 60 * _S)
+    assert together(transfers([3], 2.0), no_doubt) == [CONTRADICTION_NATS]
+    assert narrowed(no_doubt, transfers([3, 8], 2.0)) == no_doubt
+
+
+def test_connections_without_data_are_held_by_their_starts() -> None:
+    def silent(connection: Connection) -> Connection:
+        nothing = flow(0, 0)._replace(first_data_time_ns=None)
+        return connection._replace(up=nothing, down=nothing)
+
+    pairs = [(silent(one), silent(two)) for one, two in transfers([1, 7, 9.5, 22, 30, 41])]
+    assert min(together(pairs)) > 0
+
+
+def test_each_connection_is_looked_at_a_few_times_however_many_servers_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One address in the first capture, as of a proxy, and a server each in the second."""
+    looks = list[Connection]()
+
+    def looked_at(connection: Connection) -> int:
+        looks.append(connection)
+        return first_data_ns(connection)
+
+    monkeypatch.setattr(one_clock, "first_data_ns", looked_at)
+    pairs = [
+        (one, two._replace(server_port=number))
+        for number, (one, two) in enumerate(transfers([at / 10 for at in range(500)]))
+    ]
+    together(pairs)
+    assert len(looks) < 10 * len(pairs)
