@@ -12,7 +12,9 @@ With k of the n connections that may have a counterpart, under the offset that m
   both have and that contradicts the others is one in twenty;
 - strangers: k is what chance brings near each other. The mean at any one offset is the number of pairs of connections
   alike times the mean width of the bounds over the time in which they may be; the probability of k or more is at most
-  Chernoff's bound of a Poisson variable, times the number of offsets that are as near to the expected one.
+  Chernoff's bound of a Poisson variable, times the number of offsets that are as near to the expected one;
+- strangers whose programs start by one timetable, in so far as the starts that agree repeat intervals
+  (`starts.timetable`): the first of them by chance, and of the others those alone that are new.
 
 Connections that begin together count as one: a page that is loaded again brings all of its connections.
 """
@@ -25,11 +27,13 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from itertools import chain
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.pairing.starts.agreement import TOGETHER_NS, first_data_ns
 from detector.pairing.starts.times import START_SPREAD_NS
+from detector.pairing.starts.timetable import repetition
 from pepscope.captures.connections import Connection, FlowSummary
 
 Pair = tuple[Connection, Connection]
@@ -159,11 +163,25 @@ class _Agreed(Struct, frozen=True):
         nats = CONTRADICTION_NATS * contradictions - math.log(min(ones.begun, twos.begun))
         if len(agreeing) > 1:
             mean = max(_alike(agreeing, ones, twos) * ones.begun * twos.begun, 1.0) * self.width_ns / self.span_ns
-            nats -= max(self._by_chance_nats(len(_events_ns(side)), mean) for side in _sides(agreeing))
+            nats -= max(self._strangers_nats(_events_ns(side), mean) for side in _sides(agreeing))
         return nats
 
+    def _strangers_nats(self, held_ns: Sequence[int], mean: float) -> float:
+        """Logarithm of the probability that strangers agree at so many starts, where so many do in the mean.
+
+        Programs hold one offset as long as they keep time by half of the width.
+        """
+        by_chance = self._by_chance_nats(len(held_ns), mean)
+        if by_chance >= 0 or len(held_ns) == 2:
+            return by_chance  # one interval repeats none
+        found = repetition(held_ns, self.width_ns / 2)
+        # Either explains them, in the proportion that their repetition shows.
+        timetable_nats, chance_nats = (-float(np.logaddexp(0.0, -sign * found.nats)) for sign in (1, -1))
+        by_timetable = self._by_chance_nats(found.new + 1, mean)
+        return float(np.logaddexp(timetable_nats + by_timetable, chance_nats + by_chance))
+
     def _by_chance_nats(self, count: int, mean: float) -> float:
-        """Logarithm of the probability that strangers agree at so many starts, where so many do in the mean."""
+        """The same for strangers that start at random: any one agrees under some offset."""
         if count < 2:
             return 0.0
         return min(0.0, math.log1p(2 * self.away_ns / self.width_ns) + _at_least_nats(count, mean))

@@ -96,6 +96,15 @@ def test_a_clock_that_was_set_relates_nothing() -> None:
     assert narrowed(CLOCKS, []) == CLOCKS
 
 
+def test_strangers_of_one_timetable_agree_by_one_coincidence() -> None:
+    made = random.Random(2)
+    starts = [at + made.uniform(0, 0.02) for at in range(2, 58, 4)]
+    assert together(transfers(starts[:2])) != together(transfers(starts))
+    assert max(together(transfers(starts))) < 0
+    at_random = sorted(made.uniform(1, 59) for _ in starts)
+    assert min(together(transfers(at_random))) > log(100)
+
+
 def test_either_capture_may_be_the_first() -> None:
     made = random.Random(3)
     pairs = transfers([made.uniform(0, 60) for _ in range(30)])
