@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 from msgspec.structs import replace
 
-from detector.options import DetectOptions
+from detector.options import ClockMode, DetectOptions
 from detector.other_transport.encrypted_legs import EncryptedLegs, Guise, Legs, find_encrypted_legs
 from detector.pair import DatagramLeg, Pair, StreamAlignment, Vantage
 from detector.pairing.alignment import align, align_all
@@ -287,7 +287,7 @@ def pair_captures(
     if second is None:
         alone = [Match(number, None, Ground.ALONE) for number in range(len(first.connections))]
         return PairedCaptures(first, None, alone, chosen)
-    matches = Matcher(first, second).run()
+    matches = Matcher(first, second, same_clock=chosen.clocks is ClockMode.SYNCHRONISED).run()
     legs = _encrypted_legs(first, second, matches)
     if chosen.same_transfers:
         matches = _with_encrypted_legs(matches, legs.assigned)

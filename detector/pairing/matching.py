@@ -83,9 +83,11 @@ _OTHER_TIME = {
 
 
 class Matcher:
-    """The rounds of matching; `left` and `right` are what each capture still has to offer."""
+    """The rounds of matching; `left` and `right` are what each capture still has to offer. `same_clock`: the user says
+    that the captures' clocks are synchronised."""
 
-    def __init__(self, first: ConnectionSource, second: ConnectionSource) -> None:
+    def __init__(self, first: ConnectionSource, second: ConnectionSource, *, same_clock: bool = False) -> None:
+        self._same_clock = same_clock
         self.first = first
         self.second = second
         self._ones, self._twos = SummaryColumns.of(first), SummaryColumns.of(second)
@@ -338,14 +340,16 @@ class Matcher:
             [pair for match in (self.matches[place], *self.matches[place].rivals) if (pair := self._both(match))]
             for place in places
         ]
-        known = bool(self._sure_gaps)
+        known = bool(self._sure_gaps) and not self._same_clock
         offset = self._offset if known and self._offset is not None else 0
         spans = self._ones.first_time_ns.min(), self._ones.last_time_ns.max()
         others = self._twos.first_time_ns.min() - offset, self._twos.last_time_ns.max() - offset
         ran = int(max(spans[0], others[0])), int(min(spans[1], others[1]))
-        slack_ns = KNOWN_CLOCK_SLACK_NS if known else CLOCK_SLACK_NS
+        slack_ns, drift_ns = KNOWN_CLOCK_SLACK_NS if known else CLOCK_SLACK_NS, CLOCK_DRIFT * self._span_ns
+        if self._same_clock:
+            slack_ns = drift_ns = 0
         sure = (pair for match in self.matches if match.ground in _IDENTITY and (pair := self._both(match)))
-        clocks = narrowed(Clocks(offset, slack_ns, CLOCK_DRIFT * self._span_ns, *ran), list(islice(sure, _MOST_SURE)))
+        clocks = narrowed(Clocks(offset, slack_ns, drift_ns, *ran), list(islice(sure, _MOST_SURE)))
         nats = one_transfer_nats(pairings, (self.left.values(), self.right.values()), clocks)
         for place, each in zip(places, nats, strict=True):
             self.matches[place] = replace(self.matches[place], one_transfer_nats=each)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
+import struct
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from detector.options import ClockMode
 from detector.pairing.candidates import have_an_address_in_common
 from pepscope import detect
 from pepscope.results.verdicts import Verdict
+
+#: Where IP begins in packets of Ethernet and in raw ones, by link type.
+_IP_BEGINS = {1: 14, 101: 0}
 
 FOLDER = Path(__file__).parents[2] / "captures" / "strangers"
 
@@ -34,6 +40,32 @@ def test_transfers_through_a_proxy_of_two_addresses_are_told_from_others_of_the_
     result = detect(*(str(FOLDER / f"{where}.pcap.gz") for where in ("one-client-of-proxy", "behind-proxy")))
     found = Counter((pair.verdict.is_split, len(pair.vantages)) for pair in result.pairs)
     assert found == {(True, 2): 3, (False, 1): 6}
+
+
+def test_a_lone_pair_contradicts_clocks_that_are_said_to_be_synchronised(tmp_path: Path) -> None:
+    """Two connections alone, a second apart: where nothing relates the clocks they may be one transfer."""
+    whole = [FOLDER / f"{where}.pcap.gz" for where in ("one-client-of-proxy", "behind-proxy")]
+    split = next(pair for pair in detect(*map(str, whole)).pairs if pair.verdict.is_split)
+    paths = []
+    for path, vantage, later_s in zip(whole, split.vantages, (0, 1), strict=True):
+        paths.append(tmp_path / path.stem)
+        port = int(vantage.client.rpartition(":")[2])
+        paths[-1].write_bytes(_one_connection(gzip.decompress(path.read_bytes()), port, later_s))
+    for clocks, is_split in ((ClockMode.GENERAL, True), (ClockMode.SYNCHRONISED, False)):
+        assert detect(*map(str, paths), clocks=clocks).pairs[0].verdict.is_split is is_split
+
+
+def _one_connection(pcap: bytes, port: int, later_s: int) -> bytes:
+    """The packets (IPv4 without options) of a pcap file (little-endian) from or to a TCP port, at a later time."""
+    made, place = bytearray(pcap[:24]), 24
+    ports_at = 20 + _IP_BEGINS[struct.unpack_from("<I", pcap, 20)[0]]
+    while place < len(pcap):
+        seconds, fraction, captured, length = struct.unpack_from("<IIII", pcap, place)
+        packet = pcap[place + 16 : place + 16 + captured]
+        if port in struct.unpack_from(">HH", packet, ports_at):
+            made += struct.pack("<IIII", seconds + later_s, fraction, captured, length) + packet
+        place += 16 + captured
+    return bytes(made)
 
 
 @pytest.mark.parametrize(
