@@ -119,6 +119,7 @@ def own_acknowledgement_nats(
     lacks_packets: Truths,
     lost_shares: Reals,
     shows_pure: Truths,
+    shared_places: Integers,
 ) -> Reals:
     """How surely the acknowledgements of the larger direction, and of one with several segments, are the receiver's own
     (natural-log likelihood ratio, the lesser of both directions).
@@ -133,12 +134,14 @@ def own_acknowledgement_nats(
     lost: only that one can lack the counterpart of what arrived. `shows_pure`: the capture near the sender of
     each direction's data holds any pure acknowledgement; where it holds none, a filter may have removed a middlebox's,
     and those that data carry are the far end's anyway.
+    `shared_places`: different numbers that pure acknowledgements of each packet direction have at both ends.
     """
+    sizes = _segments_of(data, shared_places, lacks_packets)
     are_all = _are_all(acknowledgements, emitted)
     least: Reals = math.inf
     for way in (0, 1):
         back = 1 - way
-        is_larger = data.arrived[way] > data.arrived[back] if way else data.arrived[way] >= data.arrived[back]
+        is_larger = sizes[way] > sizes[back] if way else sizes[way] >= sizes[back]
         counts = is_larger | (data.arrived[way] >= SEVERAL_SEGMENTS)
         lost = lost_shares[back]
         back_acks, with_data, back_data = acknowledgements.at(back), of_data.at(back), data.at(back)
@@ -165,6 +168,21 @@ def own_acknowledgement_nats(
         # Who acknowledges an answer of few segments is not asked, but another maker may show.
         least = np.minimum(least, np.where(counts, own, np.where(strangers, 0.0, math.inf)))
     return least
+
+
+def are_unseen(data: ClassComparison, lacks_packets: Truths) -> Truths:
+    """Of which directions a capture lacks the data, by a filter or another route."""
+    return lacks_packets & (data.arrived == 0)
+
+
+def _segments_of(data: ClassComparison, shared_places: Integers, lacks_packets: Truths) -> Integers:
+    """How many segments of data each direction has, at least.
+
+    Where a capture lacks a direction, by a filter or another route, what came back shows that there were data: each
+    place that was acknowledged ends a segment, one of them the FIN.
+    """
+    acknowledged = np.maximum(shared_places[::-1] - 1, 0)
+    return np.where(are_unseen(data, lacks_packets), acknowledged, data.arrived)
 
 
 def acknowledgements_ahead(data: ClassComparison, acknowledgements: ClassComparison, ahead: Integers) -> Integers:

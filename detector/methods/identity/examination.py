@@ -16,6 +16,7 @@ from detector.methods.identity.acknowledger import (
     FEWEST_AHEAD,
     OWN_ACKNOWLEDGEMENT_NATS,
     acknowledgements_ahead,
+    are_unseen,
     other_maker_nats,
     own_acknowledgement_nats,
 )
@@ -103,7 +104,7 @@ def _out_of_order() -> Evidence:
 
 class _Weighed(NamedTuple):
     """Natural-log likelihood ratios of each connection. Positive ones speak for packets that are passed on: of data, of
-    acknowledgements, of the `HARD_FIELDS` alone of each, and of all. The last two are those of another acknowledger
+    acknowledgements, of the `HARD_FIELDS` alone of each, and of all; the further ones are those of another acknowledger
     than the receiver, and of the receiver's own acknowledgements."""
 
     data: FloatArray
@@ -114,6 +115,7 @@ class _Weighed(NamedTuple):
     other_acknowledger: FloatArray
     own_acknowledgement: FloatArray
     ahead: Int64Array  # acknowledgements ahead of their host, by direction of packets (rows): of the client, the server
+    data_unseen: BoolArray  # a direction's data (rows) that a capture lacks by a filter or another route
 
 
 def _judge(compared: Comparison, alone: dict[int, Evidence]) -> list[EvidenceColumns]:
@@ -165,10 +167,12 @@ def _weigh(compared: Comparison) -> _Weighed:
         compared.lacks_packets,
         compared.lost,
         [hold_pure_acknowledgements(side) for side in compared.summaries],
+        compared.counts.acknowledged_at_both,
     )
     hard_data, hard_acks = (total_nats(sums, HARD_FIELDS) for sums in (data_sums, acknowledgement_sums))
     return _Weighed(
         total_nats(data_sums), total_nats(acknowledgement_sums), hard_data, hard_acks, total, others, own, ahead,
+        are_unseen(compared.data, compared.lacks_packets),
     )  # fmt: skip
 
 
@@ -178,15 +182,16 @@ def _findings(weighed: _Weighed, few: BoolArray, changed: BoolArray) -> Int64Arr
     passed = (data >= DECISIVE_NATS) & (weighed.hard_data >= DECISIVE_NATS)
     acks_differ = passed & ((acks <= -DECISIVE_NATS) | (weighed.other_acknowledger > 0))
     are_ahead = passed & (weighed.ahead.sum(axis=0) >= FEWEST_AHEAD)
+    unseen_ahead = np.where(weighed.data_unseen[::-1], weighed.ahead, 0).sum(axis=0) >= FEWEST_AHEAD
     data_differ = (data <= -DECISIVE_NATS) & (acks >= DECISIVE_NATS)
     data_differ &= weighed.hard_acks >= DECISIVE_NATS
     is_own = weighed.own_acknowledgement >= OWN_ACKNOWLEDGEMENT_NATS
     same, other = total >= DECISIVE_NATS, total <= -DECISIVE_NATS
-    return np.select(
-        [few, changed, are_ahead, acks_differ, data_differ, same & is_own, same, other & (data < 0), other],
-        list(range(_TOO_ALIKE)),
-        _TOO_ALIKE,
-    )
+    found = [
+        few, changed, are_ahead, acks_differ, data_differ, same & unseen_ahead, same & is_own, same, other & (data < 0),
+        other,
+    ]  # fmt: skip
+    return np.select(found, list(range(_TOO_ALIKE)), _TOO_ALIKE)
 
 
 def _evidence(compared: Comparison, weighed: _Weighed, found: Int64Array) -> list[EvidenceColumns]:
@@ -199,6 +204,7 @@ def _evidence(compared: Comparison, weighed: _Weighed, found: Int64Array) -> lis
     strengths = {
         _ACKS_AHEAD: logistics(np.abs(weighed.data)) * confidence,
         _ACKS_NOBODY_SENT: logistics(np.abs(weighed.data)),
+        _UNSEEN_AHEAD: surely * confidence,
         _SAME_PACKETS: surely,
         _SAME_DATA: surely,
         _OTHER_PACKETS: surely * confidence,
@@ -213,7 +219,7 @@ def _evidence(compared: Comparison, weighed: _Weighed, found: Int64Array) -> lis
         figures, beside = fields if code == _FEW else numbers, list[Figure]()
         if code == _FEW:
             beside = [Figure("arrived", compared.arrived)]
-        elif code == _ACKS_AHEAD:
+        elif code in (_ACKS_AHEAD, _UNSEEN_AHEAD):
             beside = [Figure("ahead_of_client", weighed.ahead[Direction.UP.value])]
         elif code in (_SAME_PACKETS, _SAME_DATA):
             rewriters, beside = rewriter_figures(compared, found == code)
@@ -345,15 +351,16 @@ def _agreement_name(label: str, field: str) -> str:
 
 #: Codes of what was found of a connection, and the finding and its wording.
 (
-    _FEW, _CHANGED, _ACKS_AHEAD, _ACKS_NOBODY_SENT, _PARTLY, _SAME_PACKETS, _SAME_DATA, _OTHER_PACKETS, _OTHER_ACKS,
-    _TOO_ALIKE,
-) = range(10)  # fmt: skip
+    _FEW, _CHANGED, _ACKS_AHEAD, _ACKS_NOBODY_SENT, _PARTLY, _UNSEEN_AHEAD, _SAME_PACKETS, _SAME_DATA, _OTHER_PACKETS,
+    _OTHER_ACKS, _TOO_ALIKE,
+) = range(11)  # fmt: skip
 _ACCUSING = (_OTHER_PACKETS, _OTHER_ACKS)
 _FORMS: Mapping[int, tuple[IdentityFinding, Wording]] = {
     _FEW: (IdentityFinding.TOO_FEW_SEGMENTS, wording.too_few),
     _ACKS_AHEAD: (IdentityFinding.ACKS_AHEAD, wording.acks_ahead),
     _ACKS_NOBODY_SENT: (IdentityFinding.ACKS_NOBODY_SENT, wording.acks_nobody_sent),
     _PARTLY: (IdentityFinding.PARTLY_SAME, wording.partly_same),
+    _UNSEEN_AHEAD: (IdentityFinding.OTHER_ACKNOWLEDGEMENTS, wording.acks_ahead),
     _SAME_PACKETS: (IdentityFinding.SAME_PACKETS, wording.same_segments),
     _SAME_DATA: (IdentityFinding.SAME_DATA, wording.same_segments),
     _OTHER_PACKETS: (IdentityFinding.OTHER_PACKETS, wording.other_segments),

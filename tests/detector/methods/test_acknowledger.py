@@ -86,26 +86,30 @@ def own_nats(
     of_sender: tuple[int, int] = (0, 0),
     of_others: int = 0,
     ahead: int = 0,
+    requests: int = 1,
+    unseen: bool = False,
 ) -> float:
     """Of an answer of two segments to a request of one, with these acknowledgements, and those of data among them.
 
     `of_sender` are how many of the answer's sender arrived, and how many left; `of_others` arrived beside them. Of
-    those of the answer `ahead` cannot be its receiver's by the order of timestamps.
+    those of the answer `ahead` cannot be its receiver's by the order of timestamps. Where the answer's direction is
+    `unseen`, a capture lacks it, and each acknowledgement has a number of its own.
     """
     (field,) = acks.fields
-    nothing, one, two = (compared(count, count, field=field) for count in range(3))
+    nothing, asked, two = (compared(count, count, field=field) for count in (0, requests, 2))
     of_request, left = (compared(of_sender[0] + of_others, of_sender[0], of_sender[0], field), of_sender[1])
     (nats,) = own_acknowledgement_nats(
-        both_ways(one, two),
+        both_ways(asked, nothing if unseen else two),
         both_ways(acks, of_request),
         both_ways(of_data or nothing, nothing),
         np.zeros((2, 1)),
         np.array([[ahead], [0]]),
         np.array([[emitted], [left]]),
         np.array([renumbered]),
-        np.zeros((2, 1), np.bool_),
+        np.array([[False], [unseen]]),
         np.zeros((2, 1)),
         np.ones((2, 1), np.bool_),
+        np.array([[acks.with_candidate], [0]]),
     ).tolist()
     return float(nats)
 
@@ -132,6 +136,21 @@ def test_the_senders_acknowledgements_show_as_well_that_no_filter_dropped_any() 
 def test_another_makers_acknowledgement_of_the_smaller_direction_is_seen_though_few_are_asked_for() -> None:
     assert own_nats(compared(3, 3), 3, of_sender=(2, 2)) >= OWN_ACKNOWLEDGEMENT_NATS
     assert own_nats(compared(3, 3), 3, of_sender=(2, 2), of_others=1) == 0.0
+
+
+def test_acknowledgements_show_an_answer_that_the_captures_lack() -> None:
+    assert own_nats(compared(9, 9), 9, unseen=True) >= OWN_ACKNOWLEDGEMENT_NATS
+    assert own_nats(compared(9, 8, 8), 8, unseen=True) < OWN_ACKNOWLEDGEMENT_NATS
+    assert own_nats(compared(9, 9), 9, unseen=True, ahead=2) == 0.0
+
+
+@pytest.mark.parametrize("requests", [3, 8])
+def test_acknowledgements_that_the_captures_lack_clear_nobody(requests: int) -> None:
+    assert own_nats(compared(9, 9), 9, requests=requests, unseen=True) == 0.0
+
+
+def test_acknowledgements_of_no_more_than_syn_and_fin_show_no_answer() -> None:
+    assert own_nats(compared(2, 2), 2, of_sender=(0, 0), unseen=True) < OWN_ACKNOWLEDGEMENT_NATS
 
 
 @pytest.mark.parametrize(
