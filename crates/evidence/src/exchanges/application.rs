@@ -10,6 +10,7 @@ use super::tls_turns::Encrypted;
 use super::turns::Turn;
 use super::unasked::UnaskedWords;
 use crate::packets::{flag, Packets};
+use std::collections::BTreeSet;
 
 /// The SYN is looked for in so many first packets.
 const OPENING_PACKETS: usize = 64;
@@ -48,11 +49,12 @@ pub(super) fn classify<'a>(
             *cell = (kind, false);
         }
     }
-    leave_unasked(packets, &mut kinds, turns, |way, offset| {
-        let is_control = encrypted.as_ref().is_some_and(|encrypted| encrypted.is_control_at(way, offset))
-            || preface.is_some() && http2::are_control_frames(streams[way].bytes_at(offset));
-        !is_control
-    });
+    let is_control = |way: usize, offset| {
+        encrypted.as_ref().is_some_and(|encrypted| encrypted.is_control_at(way, offset))
+            || preface.is_some() && http2::are_control_frames(streams[way].bytes_at(offset))
+    };
+    let goes_on = |way, offset| encrypted.as_ref().is_some_and(|encrypted| encrypted.goes_on_at(way, offset));
+    leave_unasked(packets, &mut kinds, turns, is_control, goes_on);
     kinds
 }
 
@@ -61,17 +63,22 @@ fn is_conversation(kind: Kind) -> bool {
     matches!(kind, Kind::TlsData | Kind::Turn | Kind::Unread | Kind::Command)
 }
 
-/// Exchanges that something else may precede, since a side speaks by itself, are `Unasked`.
+/// Exchanges that something else may precede, since a side speaks by itself, are `Unasked`. Answers of other
+/// kinds are no words of a conversation: they show what they answer or, as session tickets do, come before the answer.
 fn leave_unasked(
     packets: &Packets<'_>,
     kinds: &mut [(Kind, bool)],
     turns: &[Turn],
-    are_words: impl Fn(usize, i64) -> bool,
+    is_control: impl Fn(usize, i64) -> bool,
+    goes_on: impl Fn(usize, i64) -> bool,
 ) {
     if !kinds.iter().any(|&(kind, _)| is_conversation(kind)) {
         return;
     }
-    let unasked = UnaskedWords::of(packets, are_words);
+    let known = turns.iter().zip(&*kinds).filter(|(_, (kind, _))| !is_conversation(*kind));
+    let known_answers: BTreeSet<_> = known.map(|(turn, _)| (1 - turn.asked, turn.answer_offset)).collect();
+    let are_words = |way: usize, offset| !known_answers.contains(&(way as u8, offset)) && !is_control(way, offset);
+    let unasked = UnaskedWords::of(packets, are_words, goes_on);
     for asked in [0, 1] {
         let talk = turns.iter().zip(&*kinds).filter(|(turn, (kind, _))| turn.asked == asked && is_conversation(*kind));
         if unasked.precede(talk.map(|(turn, _)| turn)) {

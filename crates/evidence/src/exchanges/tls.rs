@@ -115,6 +115,12 @@ impl Records {
     pub(super) fn at(&self, offset: i64) -> Option<&Record> {
         self.rows.get(self.rows.partition_point(|record| record.offset < offset)).filter(|it| it.offset == offset)
     }
+
+    /// Whether this is the midst of a record.
+    pub(super) fn is_midst(&self, offset: i64) -> bool {
+        let begun = &self.rows[..self.rows.partition_point(|record| record.offset <= offset)];
+        begun.last().is_some_and(|record| record.offset < offset && offset < record.end)
+    }
 }
 
 /// The record whose header is at this offset, if it looks like one.

@@ -180,6 +180,11 @@ impl Encrypted {
         self.records[way].at(offset).is_some_and(|record| self.is_control(record))
     }
 
+    /// Whether a record goes on here that began before.
+    pub(super) fn goes_on_at(&self, way: usize, offset: i64) -> bool {
+        self.records[way].is_midst(offset)
+    }
+
     fn is_control(&self, record: &Record) -> bool {
         if record.content == content::ALERT {
             return true;
