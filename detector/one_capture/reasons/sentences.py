@@ -188,8 +188,9 @@ def _end_of_its_own(figures: PoolFigures) -> str:
         own = f"how round trips vary, first words and SYNs are those of clients at access links, {near} and more away"
         late = "by what clients or their sites do"
     else:
-        own = f"the transport to {figures.hosts} {_far(figures)} ends at distances of their own, the nearest {near} of"
-        own, late = f"{own} round trip away", f"by what these {_far(figures)} or their sites do"
+        ends = f"the transport to {figures.hosts} {_far(figures)} ends at distances of their own"
+        own = f"{ends}, the nearest {near} of round trip away"
+        late = f"by what these {_far(figures)} or their sites do"
     shown = f"{_extent(figures)}: {own}, as behind no split point ({_HELD_BACK})."
     return f"{shown} Answers come {later} and more later {late}."
 
