@@ -26,7 +26,7 @@ _CLIENTS = (4, 8, 16, 32)
 _RELAY_SHARE = 0.25
 #: Of clients, those whose program works on each answer, for a time of its own.
 _PROGRAMS_SHARE = 0.1
-_FIRST_ADDRESS = (192 << 24) + (88 << 16) + (10 << 8)
+_FIRST_ADDRESS = IPv4Address("192.88.10.0")
 #: What a site of one client asks for, as a share: a capture of many clients would be long otherwise.
 _ACTIVITY = 0.25
 
@@ -57,7 +57,7 @@ def _with_machines(random: Random, site: Site, hard: list[str]) -> Site:
     keeps_ports = random.random() < 0.5
     if keeps_ports:
         hard.append("ports are kept")
-    address = site.middle.public or IPv4Address(_FIRST_ADDRESS + random.randrange(2, 250))
+    address = site.middle.public or _FIRST_ADDRESS + random.randrange(2, 250)
     return replace(
         site,
         middle=replace(site.middle, public=address, keeps_ports=keeps_ports),

@@ -186,7 +186,7 @@ pub struct Settings {
     pub time_to_live: u8,
     pub version_6: bool,
     pub initial_sequence_number: u32,
-    /// Says how whoever lays out connections draws `timestamp_offset`.
+    /// Whether each connection of a machine is to be given a `timestamp_offset` of its own.
     pub timestamp_source: TimestampSource,
     /// The timestamp clock's value at time 0.
     pub timestamp_offset: u32,
