@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from detector.one_capture.likelihoods.timing_tables import (
@@ -16,23 +18,39 @@ from detector.one_capture.likelihoods.timing_tables import (
 )
 from detector.one_capture.members import Ints
 
+#: Columns that are no more than this, of so many numbers in all, are summed across rows: NumPy takes several times as
+#: long along a short last axis.
+_FEW_COLUMNS, _MANY_NUMBERS = 8, 512
+
 #: How probable delays are that are no shorter than each leg (nats).
 DELAYS_BEYOND: Floats = np.log([LATE_SHARES[leg_s <= LATE_LEAST_S].sum() for leg_s in HIDDEN_S])
 
 
 def sum_nats(rows: Floats) -> Floats:
     """The logarithm of the sum of the probabilities along the last axis."""
-    most = rows.max(axis=-1, keepdims=True)
+    if rows.shape[-1] < _FEW_COLUMNS and rows.size >= _MANY_NUMBERS:
+        return _sum_of_first_axis(np.array(np.moveaxis(rows, -1, 0), order="C"))
+    most = np.maximum.reduce(rows, axis=-1, keepdims=True)
     shares = rows - most
     np.exp(shares, out=shares)
-    summed: Floats = np.log(shares.sum(axis=-1))
+    summed: Floats = np.log(np.add.reduce(shares, axis=-1))
     summed += most[..., 0]
     return summed
 
 
+def _sum_of_first_axis(columns: Floats) -> Floats:
+    """The same along the first axis; `columns` are written over."""
+    most = np.maximum.reduce(columns, axis=0)
+    columns -= most
+    np.exp(columns, out=columns)
+    summed: Floats = np.log(np.add.reduce(columns, axis=0))
+    summed += most
+    return summed
+
+
 def any_leg(nats: Floats) -> Floats:
-    """Any leg of the columns, one as probable as another."""
-    mean: Floats = sum_nats(nats) - np.log(nats.shape[1])
+    """Any leg of the last axis, one as probable as another."""
+    mean: Floats = sum_nats(nats) - np.log(nats.shape[-1])
     return mean
 
 
@@ -74,9 +92,11 @@ def delays_beyond_legs(late: Floats) -> Floats:
 
 
 def by_group(values: Floats, group: Ints, groups: int) -> Floats:
-    """Sums over the members of each group."""
-    summed: Floats = np.bincount(group, weights=values, minlength=groups).astype(np.float64)
-    return summed
+    """Sums over the members of each group; members are the last axis of `values`."""
+    rows = values.reshape(prod(values.shape[:-1]), len(group))
+    place = group + groups * np.arange(len(rows))[:, None]
+    summed = np.bincount(place.ravel(), weights=rows.ravel(), minlength=groups * len(rows))
+    return np.asarray(summed, np.float64).reshape(*values.shape[:-1], groups)
 
 
 def by_common_habit(habit_nats: Floats, nats: Floats, group: Ints, groups: int) -> Floats:
@@ -84,14 +104,14 @@ def by_common_habit(habit_nats: Floats, nats: Floats, group: Ints, groups: int) 
 
     `habit_nats` are the log probabilities of habits, `nats` by habit (rows) and member.
     """
-    summed = np.stack([by_group(each, group, groups) for each in nats], axis=-1)
-    return sum_nats(summed + habit_nats)
+    return sum_nats(by_group(nats, group, groups).T + habit_nats)
 
 
 def legs_by_group(rows: Floats, group: Ints, groups: int) -> Floats:
-    """The same by leg, which columns count."""
+    """The same by leg, which columns count; `group` ascends."""
     summed = np.zeros((groups, rows.shape[1]))
-    np.add.at(summed, group, rows)
+    first = np.flatnonzero(np.diff(group, prepend=-1))
+    summed[group[first]] = np.add.reduceat(rows, first, axis=0)
     return summed
 
 
