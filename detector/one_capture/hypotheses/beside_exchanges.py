@@ -54,6 +54,22 @@ class Beside(Struct, frozen=True):
         return cls(nothing, nothing, nothing, programs, programs, never, never)
 
 
+class Seen(Struct, frozen=True):
+    """Log-likelihoods of what else is seen, by group: end to end, behind a split, behind one that holds its
+    acknowledgements back, with answered handshakes, behind one that connects before it answers, of programs, of
+    libraries that compute keys, of edges at one place, and behind one front of all servers."""
+
+    end: Floats
+    split: Floats
+    holding: Floats
+    handshakes_answered: Floats
+    connects_first: Floats
+    programs: Floats
+    slow_handshakes: Floats
+    edges: Floats
+    one_front: Floats
+
+
 def of_servers(
     timing: ExchangeTiming,
     variation_s: Floats,

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from detector.one_capture.hypotheses.habits.crossing_habits import any_habit
-from detector.one_capture.hypotheses.natures import WIRED, Paths, by_nature, end_nats
+from detector.one_capture.hypotheses.natures import WIRED, Crossing, Paths, end_nats
 from detector.one_capture.hypotheses.sums import any_leg, log, sum_nats
 from detector.one_capture.likelihoods.exchange_nats import ExchangeNats
 from detector.one_capture.likelihoods.priors import Priors
@@ -71,16 +71,18 @@ class FrontNats(Struct, frozen=True):
 
 
 def front_nats(
-    habits: Sequence[ExchangeNats], speaks_web: npt.NDArray[np.bool_], priors: Priors, paths: Paths
+    nats: ExchangeNats, crossing: Crossing, speaks_web: npt.NDArray[np.bool_], priors: Priors, paths: Paths
 ) -> FrontNats:
-    """What members' exchanges say of fronts, by each habit of split points (or one where these are not told apart):
-    fronts have such habits as well. `speaks_web` is whether a member speaks TLS or HTTP."""
+    """What members' exchanges say of fronts, which have such habits as split points have if these are told apart
+    (`crossing`). `speaks_web` is whether a member speaks TLS or HTTP."""
     if not priors.balancer + priors.front_end:
         return FrontNats(*[np.full(len(speaks_web), -np.inf)] * 3)
     with np.errstate(divide="ignore"):  # no front end
         of_front_ends = np.log(priors.front_ends(speaks_web))
-    every = [_of_habit(nats, of_front_ends, priors, paths) for nats in habits]
-    return FrontNats(*(any_habit([getattr(each, name) for each in every]) for name in FrontNats.__struct_fields__))
+    found = _by_habit(nats, crossing, of_front_ends, priors, paths)
+    if found.any.ndim == 1:
+        return found
+    return FrontNats(*(any_habit(getattr(found, name)) for name in FrontNats.__struct_fields__))
 
 
 def joined_fronts(every: Sequence[FrontNats]) -> FrontNats:
@@ -88,8 +90,8 @@ def joined_fronts(every: Sequence[FrontNats]) -> FrontNats:
     return FrontNats(*(np.concatenate([getattr(each, name) for each in every]) for name in FrontNats.__struct_fields__))
 
 
-def _of_habit(nats: ExchangeNats, of_front_ends: Floats, priors: Priors, paths: Paths) -> FrontNats:
-    everything, application = by_nature(nats.all), by_nature(nats.application) + paths.natures[:, None]
+def _by_habit(nats: ExchangeNats, crossing: Crossing, of_front_ends: Floats, priors: Priors, paths: Paths) -> FrontNats:
+    everything, application = crossing.all, crossing.application + paths.natures[:, None]
     of_balancer = log(priors.balancer * (1 - priors.connects_first))
     wire = of_balancer + any_leg(sum_nats(everything[..., :WIRED]) - np.log(WIRED))
     as_split = of_balancer + any_leg(sum_nats(everything + paths.natures[:, None]) + LEG_NATS)

@@ -14,14 +14,14 @@ from detector.one_capture.hypotheses.habits.close_habits import close_as_late, c
 from detector.one_capture.hypotheses.habits.crossing_habits import CONNECTED, Legs, any_habit, joined_legs
 from detector.one_capture.hypotheses.habits.late_answers import (
     CLOSES_AT_ONCE,
-    late_application,
+    LateApplication,
     late_behind,
     late_close,
     late_or_irregular,
 )
 from detector.one_capture.hypotheses.habits.slow_keys import keys_behind_legs, keys_nats, others_behind_keys
 from detector.one_capture.hypotheses.moments import MomentNats
-from detector.one_capture.hypotheses.natures import WIRED, Paths, by_nature, end_nats
+from detector.one_capture.hypotheses.natures import WIRED, Crossing, Paths, by_nature, end_nats
 from detector.one_capture.hypotheses.regular_looks import OF_LATE, LooksNats
 from detector.one_capture.hypotheses.sums import (
     DELAYS_BEYOND,
@@ -58,7 +58,7 @@ _IN_HANDSHAKES_ALONE = 0.3
 class MemberNats(Struct, frozen=True):
     """Log-likelihoods of what members' exchanges say, priors of members included.
 
-    `parts` by way of being end to end (rows, see `_end_parts`) and member, `fronts` of the last of these, `legs` by
+    `parts` by way of being end to end (rows, see `PROMPT`) and member, `fronts` of the last of these, `legs` by
     member and each of `HIDDEN_S` where everything crosses the leg, `legs_behind_tls` where TLS ends at the split point;
     `unsteady` by member, given a leg that varies, or a host behind it, as much as hosts that are late do; `late` are
     the row of `parts` where everything is late, and `device`, given a device that delays its closes as it does its
@@ -86,11 +86,12 @@ class MemberNats(Struct, frozen=True):
     answers: npt.NDArray[np.bool_]
     shakes_hands: npt.NDArray[np.bool_]
     speaks_web: npt.NDArray[np.bool_]
-    habits: tuple[Legs, ...] = ()
+    habits: Legs | None = None
 
-    def of_habit(self, number: int) -> MemberNats:
-        """With the legs of split points that have this habit."""
-        return replace(self, legs=self.habits[number].all, legs_behind_tls=self.habits[number].behind_tls)
+    @property
+    def legs_once_connected(self) -> Floats:
+        """The legs of split points that have connected before anything is asked."""
+        return self.legs if self.habits is None else self.habits.all[CONNECTED]
 
     def of(self, members: Ints) -> MemberNats:
         """Those of some members."""
@@ -99,7 +100,7 @@ class MemberNats(Struct, frozen=True):
             self.legs[members], self.legs_behind_tls[members], self.programs[:, members],
             self.slow_handshakes[members], self.slow_handshakes_behind[members], self.unsteady[members],
             self.answers[members], self.shakes_hands[members], self.speaks_web[members],
-            tuple(each.of(members) for each in self.habits),
+            None if self.habits is None else self.habits.of(members),
         )  # fmt: skip
 
     def with_late_sometimes(
@@ -151,8 +152,7 @@ class MemberNats(Struct, frozen=True):
         before they answer a handshake, if split points do."""
         fronts, parts = self.fronts, self.parts.copy()
         if priors.connects_first and priors.balancer:
-            legs = self.habits[CONNECTED].all if self.habits else self.legs
-            fronts = fronts.or_waiting(legs, waiting, priors)
+            fronts = fronts.or_waiting(self.legs_once_connected, waiting, priors)
         fronts = fronts.where_alone(alone)
         parts[SITE] = fronts.any
         return replace(self, parts=parts, fronts=fronts)
@@ -167,29 +167,36 @@ def member_nats(
 ) -> MemberNats:
     """What each member's exchanges say by themselves; `speaks_web` is whether it speaks TLS or HTTP, and `habits` what
     they say by each of `HABIT_NATS`. Fronts inside a site have habits as split points in the network have them."""
-    late = log(priors.late) + _late(nats, paths, priors.steady)
-    every = habits or (nats,)
-    fronts = front_nats(every, speaks_web, priors, paths)
-    parts = _end_parts(nats, np.log(priors.prompt(speaks_web)), priors, paths, np.logaddexp.reduce(late), fronts.any)
-    behind = [_Said.behind(each, priors, paths) for each in every]
-    of_habits = tuple(Legs(*_leg_nats(*each, priors, paths)) for each in zip(every, behind, strict=True))
-    legs, behind_tls = (any_habit([getattr(each, name) for each in of_habits]) for name in Legs.__struct_fields__)
+    crossing, late_applications = Crossing.of(habits or (nats,)), LateApplication.of(nats, paths)
+    late = log(priors.late) + _late(nats, late_applications, paths, priors.steady)
+    fronts = front_nats(nats, crossing, speaks_web, priors, paths)
+    prompt, prompt_handshakes = _prompt(nats, paths), end_nats(nats.handshake, paths)
+    application_late = late_applications.some_steady(Crossing.of([nats]), paths, priors.steady_application)
+    parts = np.stack([
+        np.log(priors.prompt(speaks_web)) + prompt,
+        log(priors.late_application) + prompt_handshakes + application_late,
+        np.logaddexp.reduce(late),
+        fronts.any,
+    ])  # fmt: skip
+    said, of_habits = _Said.behind(nats, crossing, late_applications, priors, paths), None
+    legs, behind_tls = _leg_nats(nats, crossing, said, priors, paths)
+    if habits:
+        by_habit, (legs, behind_tls) = Legs(legs, behind_tls), (any_habit(each) for each in (legs, behind_tls))
+        said, of_habits = said.of_habit(CONNECTED), by_habit.or_else(legs, behind_tls)
     answers = nats.shakes_hands | np.any(nats.application != 0, axis=1)
     unsteady = _queued(nats, paths) if priors.closes else _given_late(parts, late, nats.shakes_hands, priors)
     device = np.full((2, len(legs)), -np.inf)
     if priors.devices:
         device = np.stack([log(1 - priors.steady) + _device(nats), log(priors.steady) + any_leg(legs)])
-    once = CONNECTED if habits else 0
     programs, slow_handshakes, slow_behind = np.full((4, *legs.shape), -np.inf), *np.full((2, *legs.shape), -np.inf)
     if priors.programs:
-        prompt_handshakes, keys = end_nats(nats.handshake, paths), keys_nats(nats, paths)
-        by_programs = _said_by_programs(nats, behind[once], paths) + LEG_NATS
+        keys = keys_nats(nats, paths)
+        by_programs = _said_by_programs(nats, said, paths) + LEG_NATS
         programs = np.concatenate([by_programs + any_time[:, None] for any_time in (prompt_handshakes, any_leg(keys))])
         slow_handshakes = keys + others_behind_keys(nats, parts[LATE_APPLICATION] - prompt_handshakes, priors, paths)
-        slow_behind = keys_behind_legs(keys, behind[once].all, paths)
+        slow_behind = keys_behind_legs(keys, said.all, paths)
         if priors.closes:  # as behind legs, hosts may be late in all by themselves
             slow_handshakes = np.logaddexp(log(1 - priors.late) + slow_handshakes, parts[LATE][:, None])
-    of_habits = tuple(each.or_else(legs, behind_tls) for each in of_habits) if habits else ()
     return MemberNats(
         parts, fronts, late, device, legs, behind_tls, programs, slow_handshakes, slow_behind, unsteady, answers,
         nats.shakes_hands, speaks_web, of_habits,
@@ -201,37 +208,19 @@ def joined_members(every: Sequence[MemberNats]) -> MemberNats:
     if len(every) == 1:
         return every[0]
     rows = ("parts", "late", "device", "programs")
-    habits = tuple(joined_legs(same) for same in zip(*(each.habits for each in every), strict=True))
+    habits = [each.habits for each in every if each.habits is not None]
     return MemberNats(**{
         name: np.concatenate([getattr(each, name) for each in every], axis=1 if name in rows else 0)
         for name in MemberNats.__struct_fields__
         if name not in ("fronts", "habits")
-    }, fronts=joined_fronts([each.fronts for each in every]), habits=habits)  # fmt: skip
+    }, fronts=joined_fronts([each.fronts for each in every]), habits=joined_legs(habits))  # fmt: skip
 
 
-def _end_parts(nats: ExchangeNats, prompt: Floats, priors: Priors, paths: Paths, late: Floats, site: Floats) -> Floats:
-    """Log-likelihoods by way of being end to end (rows: prompt, late where an application answers, late in all, behind
-    the site's front) and member, priors included: `prompt` is that of the first, `late` and `site` are the last two."""
-    with_close = nats.all + nats.closes
-    # What shifts answers shifts no close: a slow link holds up what is longer than a FIN, a slow device computes. What
-    # applications compute may shift theirs alone: as a split point does where TLS ends, but for the close.
-    prompt_handshakes = end_nats(nats.handshake, paths)
-    applications = prompt_handshakes[:, None, None] + by_nature(nats.application)
-    shifted = np.logaddexp(by_nature(nats.all), applications) - np.log(2.0)
-    shifted += end_nats(nats.closes, paths)[:, None, None]
-    return np.stack([
-        prompt + _prompt(end_nats(with_close, paths), shifted, paths.shifts),
-        log(priors.late_application) + prompt_handshakes + late_application(nats, paths, priors.steady_application),
-        late,
-        site,
-    ])  # fmt: skip
-
-
-def _late(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
+def _late(nats: ExchangeNats, applications: LateApplication, paths: Paths, steady: float) -> Floats:
     """Log-likelihoods of hosts that are late in every answer: by one delay, or by one in handshakes and another one
     where applications answer; (second row) of the share of them that are as `steady` as a leg; and (third row) of those
     whose libraries are late in handshakes, as steadily or not, and whose applications answer at once."""
-    late, at_once = late_application(nats, paths, 0.0), end_nats(nats.application + nats.closes, paths)
+    late, at_once = applications.any, end_nats(nats.application + nats.closes, paths)
     by_delay = any_delay(nats.handshake)
     as_leg = any_leg(sum_nats(by_nature(nats.handshake) + paths.natures[:, None]))
     shakes = nats.shakes_hands
@@ -322,34 +311,42 @@ class _Said(Struct, frozen=True):
     all: Floats
 
     @classmethod
-    def behind(cls, nats: ExchangeNats, priors: Priors, paths: Paths) -> _Said:
+    def behind(
+        cls, nats: ExchangeNats, crossing: Crossing, applications: LateApplication, priors: Priors, paths: Paths
+    ) -> _Said:
         """Of what stands behind a leg."""
         closes = close_behind(nats.close, _CLOSES_ITSELF, paths)
-        closes += close_behind(nats.client_close, _CLOSES_UNREAD, paths)
+        closes = closes + close_behind(nats.client_close, _CLOSES_UNREAD, paths)
         by_delay = None
         if priors.closes:
             by_delay = _late_by_more_closing(nats.application, nats.closes, closes)
             behind = late_behind(nats, closes, by_delay)
         else:
-            behind = late_application(nats, paths, priors.steady_application)[:, None, None]
+            behind = applications.some_steady(crossing, paths, priors.steady_application)[..., None, None]
         late = log(priors.late_application) + behind
-        at_once = log(1.0 - priors.late_application) + by_nature(nats.application) + closes
+        at_once = log(1.0 - priors.late_application) + crossing.application + closes
         return cls(closes, by_delay, np.logaddexp(at_once, late))
 
+    def of_habit(self, number: int) -> _Said:
+        """What they say by one of the habits."""
+        return replace(self, all=self.all[number])
 
-def _leg_nats(nats: ExchangeNats, said: _Said, priors: Priors, paths: Paths) -> tuple[Floats, Floats]:
+
+def _leg_nats(
+    nats: ExchangeNats, crossing: Crossing, said: _Said, priors: Priors, paths: Paths
+) -> tuple[Floats, Floats]:
     """Log-likelihoods by member and leg, the leg's prior included: all exchanges cross it, or applications are late
     too, or (where closes tell the leg from what they take) all answers; and where TLS ends at the split point."""
-    crossing = by_nature(nats.handshake) + said.all
+    everything = crossing.handshake + said.all
     if said.by_delay is not None:
-        crossing = np.logaddexp(
-            crossing + log(1.0 - priors.late),
+        everything = np.logaddexp(
+            everything + log(1.0 - priors.late),
             log(priors.late) + _late_in_all_behind(nats, said.closes, said.by_delay),
         )
     tls_close = close_behind(nats.closes, _ENDS_TLS_AND_CLOSES, paths)
-    tls_ends = end_nats(nats.handshake, paths)[:, None, None] + by_nature(nats.application) + tls_close
+    tls_ends = end_nats(nats.handshake, paths)[:, None, None] + crossing.application + tls_close
     natures = paths.natures[:, None]
-    return sum_nats(crossing + natures) + LEG_NATS, sum_nats(tls_ends + natures) + LEG_NATS
+    return sum_nats(everything + natures) + LEG_NATS, sum_nats(tls_ends + natures) + LEG_NATS
 
 
 def _said_by_programs(nats: ExchangeNats, said: _Said, paths: Paths) -> Floats:
@@ -359,7 +356,14 @@ def _said_by_programs(nats: ExchangeNats, said: _Said, paths: Paths) -> Floats:
     return np.stack([sum_nats(each[..., :WIRED]) - np.log(WIRED) for each in (said.all, closing_at_once)])
 
 
-def _prompt(end: Floats, shifted: Floats, shift_nats: Floats) -> Floats:
-    """Log-likelihoods of answers at the transport's speed; `shifted` are those of answers that all take longer by each
-    of `HIDDEN_S` in each nature, as slow links make them whose round trips were measured with short packets."""
-    return sum_nats(np.concatenate([end[:, None], shifted.reshape(len(end), -1)], axis=1) + shift_nats)
+def _prompt(nats: ExchangeNats, paths: Paths) -> Floats:
+    """Log-likelihoods by member of answers at the transport's speed, or that all take longer by each of `HIDDEN_S` in
+    each nature, as slow links make them whose round trips were measured with short packets.
+
+    What shifts answers shifts no close: a slow link holds up what is longer than a FIN, a slow device computes. What
+    applications compute may shift theirs alone: as a split point does where TLS ends, but for the close."""
+    applications = end_nats(nats.handshake, paths)[:, None, None] + by_nature(nats.application)
+    shifted = np.logaddexp(by_nature(nats.all), applications) - np.log(2.0)
+    shifted += end_nats(nats.closes, paths)[:, None, None]
+    end = end_nats(nats.all + nats.closes, paths)
+    return sum_nats(np.concatenate([end[:, None], shifted.reshape(len(end), -1)], axis=1) + paths.shifts)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 from msgspec import Struct
 
 from detector.one_capture.hypotheses.sums import sum_nats
+from detector.one_capture.likelihoods.exchange_nats import ExchangeNats
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, NATURES, Floats, TimingTables
 from detector.one_capture.members import Ints
 
@@ -25,6 +29,27 @@ class Paths(Struct, frozen=True):
     def of(self, members: Ints) -> Paths:
         """Those of some members."""
         return Paths(self.natures[members], self.end_natures[members], self.shifts[members])
+
+
+class Crossing(Struct, frozen=True):
+    """Log-likelihoods of exchanges that cross a leg, by member, leg and nature. Where split points have habits, habits
+    are the axis before these, and all else that members say is the same by each."""
+
+    handshake: Floats
+    application: Floats
+
+    @classmethod
+    def of(cls, habits: Sequence[ExchangeNats]) -> Crossing:
+        """By each habit, or of the one that there is where habits are not told apart."""
+        handshake, application = ([by_nature(getattr(each, name)) for each in habits] for name in cls.__struct_fields__)
+        if len(habits) == 1:
+            return cls(handshake[0], application[0])
+        return cls(np.stack(handshake), np.stack(application))
+
+    @property
+    def all(self) -> Floats:
+        """Of all exchanges."""
+        return self.handshake + self.application
 
 
 def by_nature(rows: Floats) -> Floats:

@@ -4,13 +4,11 @@ handshakes wait or are answered, hits of caches, and other ports of the same hos
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from detector.one_capture.hypotheses.cached_answers import CacheNats
+from detector.one_capture.hypotheses.beside_exchanges import Seen
 from detector.one_capture.hypotheses.habits.crossing_habits import any_habit
 from detector.one_capture.hypotheses.member_nats import ENDS_TLS
 from detector.one_capture.hypotheses.splits import Groups
@@ -56,12 +54,12 @@ class OfExchanges(Struct, frozen=True):
 
 
 def of_exchanges(
-    groups: Groups, waiting: WaitingNats, answered: Floats, cached: CacheNats | None, ports: PortReferences | None
+    groups: Groups, seen: Seen, waiting: WaitingNats, answered: Floats, ports: PortReferences | None
 ) -> OfExchanges:
-    """Weigh the exchanges of groups. `answered` are log-likelihoods by member and path behind something that answers
-    its handshakes (`HandshakeNats.behind`). A split point takes all ports, or leaves that one alone which serves as a
-    reference."""
-    found = _of(groups, waiting, answered, cached)
+    """Weigh the exchanges of groups, but by no hypothesis that what else is `seen` excludes of all. `answered` are
+    log-likelihoods by member and path behind something that answers its handshakes (`HandshakeNats.behind`). A split
+    point takes all ports, or leaves that one alone which serves as a reference."""
+    found = _of(groups, seen, waiting, answered)
     if ports is None:
         return found
     share_nats = ports.by_group(groups.group, groups.count)
@@ -70,8 +68,7 @@ def of_exchanges(
         return found
     members, share_nats = np.flatnonzero(np.isin(groups.group, some)), share_nats[some]
     part, references = groups.of(members, some), ports.of(members)
-    hits = None if cached is None else cached.of(members)
-    passing = _of(part.beside(references), waiting.of(members), answered[members], hits)
+    passing = _of(part.beside(references), seen, waiting.of(members), answered[members])
     passing_nats = share_nats - _elsewhere_nats(part, references)
     either = {}
     of_ports = (name for name in OfExchanges.__struct_fields__ if name not in _NO_LEG_IN_THE_NETWORK)
@@ -112,23 +109,29 @@ def _first_packets_held(groups: Groups, waiting: WaitingNats) -> Floats:
     return nats
 
 
-def _of(groups: Groups, waiting: WaitingNats, answered: Floats, cached: CacheNats | None) -> OfExchanges:
-    habits = groups.by_habit()
+def _of(groups: Groups, seen: Seen, waiting: WaitingNats, answered: Floats) -> OfExchanges:
+    by_habit, impossible = groups.by_habit, np.full(groups.count, -np.inf)
 
-    def of_any(nats: Callable[[Groups], Floats]) -> Floats:
-        return any_habit([nats(each) for each in habits])
+    def of_any(nats: Floats) -> Floats:
+        """Of any habit, if there is one."""
+        return any_habit(nats) if nats.ndim > 1 else nats
 
     return OfExchanges(
         end=by_group(groups.end, groups.group, groups.count),
-        crossing=log(1 - ENDS_TLS) + of_any(Groups.crossing),
-        ends_tls=log(ENDS_TLS) + of_any(Groups.behind_tls),
+        crossing=log(1 - ENDS_TLS) + of_any(by_habit.crossing),
+        ends_tls=log(ENDS_TLS) + of_any(by_habit.behind_tls),
         connects_first=groups.waiting(waiting) - _first_packets_held(groups, waiting),
-        cached=of_any(lambda each: each.cached(cached)),
-        unsteady=of_any(Groups.unsteady),
-        answered=of_any(lambda each: each.behind_answered(answered)),
-        programs=groups.programs(cached),
-        slow_handshakes=groups.slow_handshakes(),
+        cached=of_any(by_habit.cached),
+        unsteady=of_any(by_habit.unsteady()),
+        answered=of_any(by_habit.behind_answered(answered)),
+        programs=groups.programs() if _may_be(seen.programs) else impossible,
+        slow_handshakes=groups.slow_handshakes() if _may_be(seen.slow_handshakes) else impossible,
         slow_handshakes_behind=groups.slow_handshakes_behind(),
-        edges=of_any(lambda each: each.edges(cached)),
-        one_front=of_any(Groups.behind_one_front),
+        edges=of_any(by_habit.edges()),
+        one_front=of_any(by_habit.behind_one_front()) if _may_be(seen.one_front) else impossible,
     )
+
+
+def _may_be(seen: Floats) -> bool:
+    """Whether what is seen excludes a hypothesis of some groups at most."""
+    return bool((seen > -np.inf).any())

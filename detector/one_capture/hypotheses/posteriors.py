@@ -32,6 +32,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from detector.one_capture.hypotheses.beside_exchanges import Seen
 from detector.one_capture.hypotheses.cached_answers import CacheNats
 from detector.one_capture.hypotheses.habits.late_answers import CLOSES_AT_ONCE
 from detector.one_capture.hypotheses.member_nats import LATE, LATE_APPLICATION, PROMPT, SITE, MemberNats
@@ -142,22 +143,6 @@ def any_reading(readings: Sequence[Posterior], group: Ints) -> Posterior:
     return Posterior(**means, leg_nats=legs - np.logaddexp.reduce(has_leg)[:, None])
 
 
-class Seen(Struct, frozen=True):
-    """Log-likelihoods of what else is seen, by group: end to end, behind a split, behind one that holds its
-    acknowledgements back, with answered handshakes, behind one that connects before it answers, of programs, of
-    libraries that compute keys, of edges at one place, and behind one front of all servers."""
-
-    end: Floats
-    split: Floats
-    holding: Floats
-    handshakes_answered: Floats
-    connects_first: Floats
-    programs: Floats
-    slow_handshakes: Floats
-    edges: Floats
-    one_front: Floats
-
-
 def posterior(
     groups: Groups,
     seen: Seen,
@@ -173,11 +158,11 @@ def posterior(
     client's."""
     if cached is not None:
         sometimes = groups.members.with_late_sometimes(cached.known, cached.sometimes, cached.legs, groups.priors)
-        groups = replace(groups, members=sometimes)
+        groups = replace(groups, members=sometimes, hits=cached)
     answering = by_group(groups.members.answers.astype(np.float64), groups.group, groups.count)
     alone = answering[groups.group] <= 1
     groups = replace(groups, members=groups.members.with_fronts(alone, waiting, groups.priors))
-    of = of_exchanges(groups, waiting, answered, cached, ports)
+    of = of_exchanges(groups, seen, waiting, answered, ports)
     members, parts, without = groups.members, groups.members.parts, groups.reference.nats[:, 0]
     member_end, every_end = groups.end, of.end
     nats = _nats(groups, seen, of)
@@ -275,7 +260,7 @@ def _with_crowds(
     nothing = crowd.reference.nats
     unknown = WaitingNats(np.zeros(len(nothing), np.bool_), nothing[:, 1:])
     with np.errstate(invalid="ignore", divide="ignore"):  # groups without connections
-        of = of_exchanges(crowd, unknown, nothing, None, None)
+        of = of_exchanges(crowd, seen, unknown, nothing, None)
         # Programs stand at wires and clients anywhere: so many steady ones would prove what no answer shows.
         own = _nats(crowd, seen, replace(of, programs=np.minimum(of.programs, of.split)))
         own["own times"] = _own_times(crowd, groups, seen)

@@ -9,12 +9,12 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from detector.one_capture.hypotheses.beside_exchanges import Beside
+from detector.one_capture.hypotheses.beside_exchanges import Beside, Seen
 from detector.one_capture.hypotheses.cached_answers import CacheNats, cache_nats
 from detector.one_capture.hypotheses.member_nats import MemberNats, joined_members, member_nats
 from detector.one_capture.hypotheses.moments import AnswerPairs, MomentNats, moment_nats
 from detector.one_capture.hypotheses.natures import Paths
-from detector.one_capture.hypotheses.posteriors import Posterior, Seen, any_reading, joined, posterior
+from detector.one_capture.hypotheses.posteriors import Posterior, any_reading, joined, posterior
 from detector.one_capture.hypotheses.regular_looks import Clients, LooksNats
 from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import by_common_habit, by_group
@@ -261,8 +261,9 @@ class SideEvidence(Struct, frozen=True):
         order = order[np.argsort(equal.kind[unit[order]], kind="stable")]
         of_kind = equal.kind[unit[order]]
         found = []
-        for start in range(0, max(len(equal.first), 1), _MEMBERS_TOGETHER):
-            stop = min(start + _MEMBERS_TOGETHER, len(equal.first))
+        together = _MEMBERS_TOGETHER // len(tables.by_habit) if habits else _MEMBERS_TOGETHER
+        for start in range(0, max(len(equal.first), 1), together):
+            stop = min(start + together, len(equal.first))
             inside = slice(*np.searchsorted(of_kind, [start, stop]))
             rows, classes = order[inside], variation[equal.first[start:stop]]
             of_unit = of_kind[inside] - start

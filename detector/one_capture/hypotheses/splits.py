@@ -12,7 +12,7 @@ host; but not all of a group, which then could not be told from one that is. Eac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.cached_answers import CacheNats
-from detector.one_capture.hypotheses.habits.crossing_habits import CONNECTED
 from detector.one_capture.hypotheses.member_nats import MemberNats
 from detector.one_capture.hypotheses.sums import any_leg, by_group, legs_by_group, log, sum_nats
 from detector.one_capture.likelihoods.priors import Priors
@@ -39,10 +38,11 @@ _NEVER = -np.inf
 _PROGRAMS_CLOSE = 0.5
 
 
-class Groups(Struct, frozen=True):
+class Groups(Struct, frozen=True, dict=True):
     """Members by group, and what they show: `members`, and `alike` groups as if each were one member, with references.
 
-    `group` is the group of each member, and ascends.
+    `group` is the group of each member, and ascends; `hits` is what caches show, None where they are not thought of.
+    Log-likelihoods of splits have an axis of habits before all others where members' legs have one (`by_habit`).
     """
 
     members: MemberNats
@@ -51,6 +51,7 @@ class Groups(Struct, frozen=True):
     group: Ints
     count: int
     priors: Priors
+    hits: CacheNats | None = None
 
     def of(self, members: Ints, groups: Ints) -> Groups:
         """Some groups, and `members`, which are all of theirs."""
@@ -61,6 +62,7 @@ class Groups(Struct, frozen=True):
             reference=self.reference.of(members),
             group=np.searchsorted(groups, self.group[members]),
             count=len(groups),
+            hits=None if self.hits is None else self.hits.of(members),
         )
 
     def beside(self, ports: PortReferences) -> Groups:
@@ -69,43 +71,56 @@ class Groups(Struct, frozen=True):
         nats[:, 1:] += ports.nats
         return replace(self, reference=replace(self.reference, nats=nats))
 
-    def by_habit(self) -> Sequence[Groups]:
-        """The same by each habit of split points (`HABIT_NATS`); itself alone where habits tell nothing."""
-        return [self.of_habit(number) for number in range(len(self.members.habits))] or [self]
-
-    def of_habit(self, number: int) -> Groups:
-        """The same where split points have this habit, if habits tell anything."""
-        return replace(self, members=self.members.of_habit(number)) if self.members.habits else self
-
     @property
+    def by_habit(self) -> Groups:
+        """The same by each habit of split points (`HABIT_NATS`), which the first axis of legs counts; itself where
+        habits tell nothing."""
+        habits = self.members.habits
+        if habits is None:
+            return self
+        return replace(self, members=replace(self.members, legs=habits.all, legs_behind_tls=habits.behind_tls))
+
+    @cached_property
     def _shaking(self) -> npt.NDArray[np.bool_]:
         """By group, whether any member answered in TLS handshakes."""
         return by_group(self.members.shakes_hands.astype(np.float64), self.group, self.count) > 0
 
+    @cached_property
+    def _several(self) -> npt.NDArray[np.bool_]:
+        """By group, whether several members answered anything."""
+        return by_group(self.members.answers.astype(np.float64), self.group, self.count) > 1
+
     @property
+    def _impossible(self) -> Floats:
+        """Log-likelihoods by group of what cannot be."""
+        return np.full(self.count, _NEVER)
+
+    @cached_property
     def legs(self) -> Floats:
         """Log-likelihoods by member and leg that everything crosses."""
         return self.members.legs + self.reference.nats[:, 1:]
 
-    @property
+    @cached_property
     def legs_behind_tls(self) -> Floats:
         """The same where TLS ends at the split point."""
         return self.members.legs_behind_tls + self.reference.nats[:, 1:]
 
-    @property
+    @cached_property
     def end(self) -> Floats:
         """Log-likelihoods by member of any way of being end to end."""
         return sum_nats(self.members.parts.T) + self.reference.nats[:, 0]
 
+    @cached_property
     def crossing(self) -> Floats:
         """Log-likelihoods by group of splits whose legs everything crosses."""
         return self._split(self.legs, self.alike.legs)
 
+    @cached_property
     def behind_tls(self) -> Floats:
         """The same where TLS ends at the split point."""
         return self._split(self.legs_behind_tls, self.alike.legs_behind_tls)
 
-    def programs(self, cached: CacheNats | None) -> Floats:
+    def programs(self) -> Floats:
         """Log-likelihoods by group of programs that take as long as legs do before all that they say, each its own time
         or all the same, and close as late or at once, all alike; references cross no leg.
 
@@ -113,47 +128,46 @@ class Groups(Struct, frozen=True):
         answers tell none from the others. Programs are thought of behind wires alone, which makes each of them a
         little more probable, and many members would prove what no answer shows."""
         if not self.priors.programs:
-            return np.full(self.count, _NEVER)
-        end = self._where_references_cross_nothing()
-        members = self.members.programs + end.reference.nats[:, 1:]
-        rows = [end._split(own, common) for own, common in zip(members, self.alike.programs, strict=True)]
-        plain, with_keys = (
-            np.logaddexp(log(1 - _PROGRAMS_CLOSE) + as_late, log(_PROGRAMS_CLOSE) + at_once)
-            for as_late, at_once in (rows[:2], rows[2:])
-        )
+            return self._impossible
+        end = self._end_to_end
+        rows = slice(4 if self.priors.slow_handshakes and self._shaking.any() else 2)
+        every = end._split(self.members.programs[rows] + end.reference.nats[:, 1:], self.alike.programs[rows])
+        either: Floats = np.logaddexp(log(1 - _PROGRAMS_CLOSE) + every[::2], log(_PROGRAMS_CLOSE) + every[1::2])
+        plain, *with_keys = either
         if not self.priors.closes:
-            plain = np.minimum(plain, np.maximum.reduce([end.crossing(), end.behind_tls(), end.cached(cached)]))
+            plain = np.minimum(plain, np.maximum.reduce([end.crossing, end.behind_tls, end.cached]))
+        if not with_keys:
+            return np.asarray(plain)
         keys = self.priors.slow_handshakes * self._shaking
         with np.errstate(divide="ignore"):  # no keys
-            either: Floats = np.logaddexp(
-                np.log1p(-keys) + plain, np.log(keys) + np.minimum(with_keys, end.slow_handshakes_behind())
+            found: Floats = np.logaddexp(
+                np.log1p(-keys) + plain, np.log(keys) + np.minimum(with_keys[0], end.slow_handshakes_behind())
             )
-        return either
+        return found
 
-    def edges(self, cached: CacheNats | None) -> Floats:
+    def edges(self) -> Floats:
         """Log-likelihoods by group of several servers at one place that answer TLS handshakes, or what they hold, at
         once, and take their time for the rest, as edges of content networks that fetch it from afar do. They show what
         a split does where TLS ends, or a cache, but that references cross no leg."""
-        if not self.priors.edges:
-            return np.full(self.count, _NEVER)
-        end = self._where_references_cross_nothing()
-        several = by_group(self.members.answers.astype(np.float64), self.group, self.count) > 1
-        ending_tls = np.where(self._shaking, end.behind_tls(), _NEVER)
-        return np.where(several, np.maximum(ending_tls, end.cached(cached)), _NEVER)
+        if not (self.priors.edges and self._several.any()):
+            return self._impossible
+        end = self._end_to_end
+        ending_tls = np.where(self._shaking, end.behind_tls, _NEVER)
+        return np.where(self._several, np.maximum(ending_tls, end.cached), _NEVER)
 
     def slow_handshakes(self) -> Floats:
         """Log-likelihoods by group of machines that compute keys for as long as legs take before TLS handshake flights,
         each its own time or all the same; references cross no leg."""
-        if not self.priors.slow_handshakes:
-            return np.full(self.count, _NEVER)
-        end = self._where_references_cross_nothing()
+        if not (self.priors.slow_handshakes and self._shaking.any()):
+            return self._impossible
+        end = self._end_to_end
         found = end._split(self.members.slow_handshakes + end.reference.nats[:, 1:], self.alike.slow_handshakes)
         return np.where(self._shaking, found, _NEVER)
 
     def slow_handshakes_behind(self) -> Floats:
         """The same behind a split point, whose leg all that they say and references cross."""
-        if not self.priors.slow_handshakes:
-            return np.full(self.count, _NEVER)
+        if not (self.priors.slow_handshakes and self._shaking.any()):
+            return self._impossible
         behind = self.members.slow_handshakes_behind + self.reference.nats[:, 1:]
         return np.where(self._shaking, self._split(behind, self.alike.slow_handshakes_behind), _NEVER)
 
@@ -167,17 +181,22 @@ class Groups(Struct, frozen=True):
         """Log-likelihoods by group of one front of the site's before all servers, its prior included. It shows what a
         split in the network does, but that it answers references itself."""
         if not self.priors.balancer + self.priors.front_end:
-            return np.full(self.count, _NEVER)
-        site = self._where_references_cross_nothing()
+            return self._impossible
+        site = self._end_to_end
         of_front_ends = self.front_share() - self.priors.balancer
         with np.errstate(divide="ignore"):  # no front end
             either: Floats = np.logaddexp(
-                log(self.priors.balancer) + site.crossing(), np.log(of_front_ends) + site.behind_tls()
+                log(self.priors.balancer) + site.crossing, np.log(of_front_ends) + site.behind_tls
             )
         return either
 
+    @property
+    def _end_to_end(self) -> Groups:
+        """The same where references end where acknowledgements do; itself where references say nothing."""
+        return self._where_references_cross_nothing if self.reference.nats.any() else self
+
+    @cached_property
     def _where_references_cross_nothing(self) -> Groups:
-        """The same where references end where acknowledgements do."""
         without = np.repeat(self.reference.nats[:, :1], self.reference.nats.shape[1], axis=1)
         return replace(self, reference=replace(self.reference, nats=without))
 
@@ -185,33 +204,34 @@ class Groups(Struct, frozen=True):
         """Log-likelihoods by group of splits whose handshakes wait for the far leg; a member of which acknowledgements
         show nothing looks as end to end, if any leg that shows is part of its handshake."""
         if not self.priors.connects_first:
-            return np.full(self.count, _NEVER)
-        legs, end = self.of_habit(CONNECTED).legs + waiting.legs, self.end
+            return self._impossible
+        legs, end = self.members.legs_once_connected + self.reference.nats[:, 1:] + waiting.legs, self.end
         # Hosts are as far away with a split point as without it: a leg is some part of the handshake, none likelier.
         fits = end + waiting.legs[:, self.priors.shortest_s <= HIDDEN_S].max(axis=1)
         behind = np.where(waiting.known, self._any_that_shows(legs), fits)
         return self._own(behind, np.where(waiting.known, self._without_leg(legs), end))
 
-    def cached(self, cached: CacheNats | None) -> Floats:
+    @cached_property
+    def cached(self) -> Floats:
         """Log-likelihoods by group of caches before servers of which some answer both at once and late; of the others
         all answers were hits, or misses."""
-        if cached is None:
-            return np.full(self.count, _NEVER)
-        hits_and_misses = self._any_that_shows(cached.legs + self.reference.nats[:, 1:])
-        one_sort = np.logaddexp(self._any_that_shows(self.legs), self.end) - np.log(2.0)
-        found = self._own(np.where(cached.known, hits_and_misses, one_sort), self._prompt_or_late())
-        some = by_group(cached.known.astype(np.float64), self.group, self.count) > 0
+        if self.hits is None or not self.hits.known.any():
+            return self._impossible
+        hits_and_misses = self._any_that_shows(self.hits.legs + self.reference.nats[:, 1:])
+        one_sort = np.logaddexp(self._any_own_leg, self.end) - np.log(2.0)
+        found = self._own(np.where(self.hits.known, hits_and_misses, one_sort), self._prompt_or_late)
+        some = by_group(self.hits.known.astype(np.float64), self.group, self.count) > 0
         return np.where(some, found, _NEVER)
 
     def unsteady(self) -> Floats:
         """Log-likelihoods by group of splits whose legs, or hosts behind them, vary as much as hosts that are late do,
         each in its own way or all alike: so that the shapes in the tables refute no leg by themselves."""
         if not self.priors.unsteady:
-            return np.full(self.count, _NEVER)
+            return self._impossible
         references = self.reference.nats[:, 1:] + LEG_NATS
         late = self.members.unsteady + self._any_that_shows(references)
-        own = self._own(np.logaddexp(self._any_that_shows(self.legs), late) - np.log(2.0), self._prompt_or_late())
-        by_leg = legs_by_group(self.reference.nats[:, 1:], self.group, self.count) + LEG_NATS
+        own = self._own(np.logaddexp(self._any_own_leg, late) - np.log(2.0), self._prompt_or_late)
+        by_leg = self._references + LEG_NATS
         either: Floats = np.logaddexp(own, self.alike.unsteady + any_leg(by_leg)) - np.log(2.0)
         return either
 
@@ -221,17 +241,19 @@ class Groups(Struct, frozen=True):
         by member and path."""
         passed = replace(self, reference=replace(self.reference, nats=self.reference.nats + behind))
         if not self.priors.unsteady:
-            return passed.crossing()
+            return passed.crossing
         either: Floats = np.logaddexp(
-            log(1 - self.priors.unsteady) + passed.crossing(), log(self.priors.unsteady) + passed.unsteady()
+            log(1 - self.priors.unsteady) + passed.crossing, log(self.priors.unsteady) + passed.unsteady()
         )
         return either
 
     def _split(self, legs: Floats, common: Floats) -> Floats:
         """Legs of the members' own, or one leg that all have (`common`), as clients of one access network do."""
-        own = self._own(self._any_that_shows(legs), self._without_leg(legs))
-        references = legs_by_group(self.reference.nats[:, 1:], self.group, self.count)
-        of_all = self._any_that_shows(common + references)
+        shown = self._any_own_leg if legs is self.legs else self._any_that_shows(legs)
+        own = self._own(shown, self._without_leg(legs))
+        if not self.priors.common_leg:
+            return own
+        of_all = self._any_that_shows(common + self._references)
         either: Floats = np.logaddexp(log(1 - self.priors.common_leg) + own, log(self.priors.common_leg) + of_all)
         return either
 
@@ -245,17 +267,33 @@ class Groups(Struct, frozen=True):
         own -= np.log1p(-np.power(too_short, np.bincount(self.group, minlength=self.count)))
         return own
 
+    @cached_property
+    def _references(self) -> Floats:
+        """What references say by group of one leg that all members have."""
+        return legs_by_group(self.reference.nats[:, 1:], self.group, self.count)
+
+    @property
+    def _first_that_shows(self) -> int:
+        """The first of `HIDDEN_S` that shows by itself."""
+        return int(np.searchsorted(HIDDEN_S, self.priors.shortest_s))
+
+    @cached_property
+    def _any_own_leg(self) -> Floats:
+        """Log-likelihoods by member of any leg that everything crosses, and that shows."""
+        return self._any_that_shows(self.legs)
+
     def _any_that_shows(self, legs: Floats) -> Floats:
-        return any_leg(np.where(self.priors.shortest_s <= HIDDEN_S, legs, _NEVER))
+        any_that_shows: Floats = sum_nats(legs[..., self._first_that_shows :]) - np.log(len(HIDDEN_S))
+        return any_that_shows
 
     def _without_leg(self, legs: Floats) -> Floats:
         """Log-likelihoods by member of no leg, or one that does not show."""
-        hides = self.priors.shortest_s > HIDDEN_S
-        without = self._prompt_or_late()
-        if hides.any():
-            without = np.logaddexp(without, any_leg(legs[:, hides])) - np.log(2.0)
+        without = self._prompt_or_late
+        if hidden := self._first_that_shows:
+            without = np.logaddexp(without, any_leg(legs[..., :hidden])) - np.log(2.0)
         return without
 
+    @cached_property
     def _prompt_or_late(self) -> Floats:
         """Log-likelihoods by member without a leg, neither in the network nor inside the site."""
         return sum_nats(self.members.parts[:3].T) + self.reference.nats[:, 0]

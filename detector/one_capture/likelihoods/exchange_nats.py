@@ -139,7 +139,12 @@ def _no_sums(members: int) -> Floats:
 def _added(own: Floats, more: Floats) -> Floats:
     """The sum of both; members mostly answer in one way or two, and of the others `_no_sums` are large rows of nothing
     to add."""
-    return own if more.strides[0] == 0 else own + more
+    return own if are_none(more) else own + more
+
+
+def are_none(sums: Floats) -> bool:
+    """Whether these are sums over nothing, of no member."""
+    return sums.strides[0] == 0
 
 
 def _looked_up(tables: TimingRows, kind: Ints, variation: Ints, bins: Ints) -> Floats:

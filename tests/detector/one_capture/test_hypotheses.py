@@ -13,10 +13,11 @@ from msgspec import structs
 
 from detector.one_capture.hypotheses import member_nats as of_members
 from detector.one_capture.hypotheses import of_exchanges, side_evidence
+from detector.one_capture.hypotheses.beside_exchanges import Seen
 from detector.one_capture.hypotheses.cached_answers import answer_at_once_and_late
 from detector.one_capture.hypotheses.member_nats import member_nats
 from detector.one_capture.hypotheses.natures import Paths
-from detector.one_capture.hypotheses.posteriors import Posterior, Seen, posterior
+from detector.one_capture.hypotheses.posteriors import Posterior, posterior
 from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import sum_nats
 from detector.one_capture.likelihoods.exchange_nats import Measured

@@ -65,7 +65,7 @@ def test_first_answers_that_all_cross_the_leg_twice_are_one_habit() -> None:
 
 def test_a_member_with_a_habit_of_its_own_costs_no_more_than_it_may() -> None:
     nats = np.array([[-40.0, -3.0]])
-    anyhow = any_habit([nats, nats - 30.0, nats + 2.0, nats - 9.0])
+    anyhow = any_habit(np.stack([nats, nats - 30.0, nats + 2.0, nats - 9.0]))
     for common in (nats, nats - 30.0, nats + 2.0):
         found = Legs(common, common).or_else(anyhow, anyhow)
         assert np.all(found.all >= anyhow + np.log(0.19))

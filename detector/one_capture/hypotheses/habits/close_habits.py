@@ -6,6 +6,7 @@ import numpy as np
 
 from detector.one_capture.hypotheses.natures import WIRED, Paths, by_nature, end_nats
 from detector.one_capture.hypotheses.sums import any_delay, any_irregular, any_leg, log, sum_nats
+from detector.one_capture.likelihoods.exchange_nats import are_none
 from detector.one_capture.likelihoods.timing_tables import Floats, TimingTables
 
 #: Of clients that answer irregularly, those that close by a habit of their own: a timer as steady as a wired leg, any
@@ -23,9 +24,10 @@ def close_as_late(close: Floats, at_once: float, paths: Paths) -> Floats:
 
 def close_behind(close: Floats, at_once: float, paths: Paths) -> Floats:
     """Log-likelihoods by member, leg and nature of closes that take as long as the leg; a share of members close
-    `at_once`, all of their connections alike."""
+    `at_once`, all of their connections alike. Where there are no closes one stands for all legs and natures."""
     fast = log(at_once) + end_nats(close, paths)[:, None, None]
-    either: Floats = np.logaddexp(log(1 - at_once) + by_nature(close), fast)
+    behind = by_nature(close)[:, :1, :1] if are_none(close) else by_nature(close)
+    either: Floats = np.logaddexp(log(1 - at_once) + behind, fast)
     return either
 
 

@@ -31,8 +31,8 @@ CONNECTED = 1 + list(CROSSINGS).index(1)
 
 
 class Legs(Struct, frozen=True):
-    """Log-likelihoods by member and each of `HIDDEN_S`: where everything crosses the leg, and where TLS ends at the
-    split point."""
+    """Log-likelihoods by habit, member and each of `HIDDEN_S`: where everything crosses the leg, and where TLS ends at
+    the split point."""
 
     all: Floats
     behind_tls: Floats
@@ -47,17 +47,17 @@ class Legs(Struct, frozen=True):
 
     def of(self, members: Ints) -> Legs:
         """Those of some members."""
-        return Legs(self.all[members], self.behind_tls[members])
+        return Legs(self.all[:, members], self.behind_tls[:, members])
 
 
-def joined_legs(every: Sequence[Legs]) -> Legs:
-    """Those of members one after the other."""
-    return Legs(*(np.concatenate([getattr(each, name) for each in every]) for name in Legs.__struct_fields__))
+def joined_legs(every: Sequence[Legs]) -> Legs | None:
+    """Those of members one after the other; None of none."""
+    if not every:
+        return None
+    return Legs(*(np.concatenate([getattr(each, name) for each in every], axis=1) for name in Legs.__struct_fields__))
 
 
-def any_habit(every: Sequence[Floats]) -> Floats:
-    """Log-likelihoods of any one habit, given those of each, or one where habits are not told apart."""
-    if len(every) == 1:
-        return every[0]
-    either: Floats = np.logaddexp.reduce([nats + share for nats, share in zip(every, HABIT_NATS, strict=True)])
+def any_habit(every: Floats) -> Floats:
+    """Log-likelihoods of any one habit, given those of each, which the first axis counts."""
+    either: Floats = np.logaddexp.reduce(every + HABIT_NATS.reshape(-1, *[1] * (every.ndim - 1)))
     return either

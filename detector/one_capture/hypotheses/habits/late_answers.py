@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
 from detector.one_capture.hypotheses.habits.close_habits import close_as_late, close_irregularly
-from detector.one_capture.hypotheses.natures import Paths, by_nature, end_nats
+from detector.one_capture.hypotheses.natures import Crossing, Paths, end_nats
 from detector.one_capture.hypotheses.sums import any_delay, any_irregular, any_irregular_behind, any_leg, log, sum_nats
 from detector.one_capture.likelihoods.exchange_nats import ExchangeNats
 from detector.one_capture.likelihoods.timing_tables import Floats
@@ -19,16 +20,38 @@ _IRREGULAR = 0.5
 CLOSES_AT_ONCE = 0.9
 
 
-def late_application(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
-    """Log-likelihoods of applications that are late by one delay, a share of them as `steady` as a leg, or
-    irregularly."""
-    by_delay = any_delay(nats.application, late_close(nats, paths))
-    if steady:
-        as_leg = any_leg(sum_nats(by_nature(nats.application) + paths.natures[:, None]))
-        as_leg += end_nats(nats.closes, paths)
-        by_delay = np.logaddexp(log(1 - steady) + by_delay, log(steady) + as_leg)
-    irregular = any_irregular(nats.application) + close_irregularly(nats.closes, paths)
-    return np.logaddexp(log(1 - _IRREGULAR) + by_delay, log(_IRREGULAR) + irregular)
+class LateApplication(Struct, frozen=True):
+    """Log-likelihoods by member of applications that are late: by one delay (`by_delay`), or irregularly; and of closes
+    at once (`closes_at_once`)."""
+
+    by_delay: Floats
+    irregular: Floats
+    closes_at_once: Floats
+
+    @classmethod
+    def of(cls, nats: ExchangeNats, paths: Paths) -> LateApplication:
+        """Of the applications that answer these exchanges."""
+        return cls(
+            any_delay(nats.application, late_close(nats, paths)),
+            any_irregular(nats.application) + close_irregularly(nats.closes, paths),
+            end_nats(nats.closes, paths),
+        )
+
+    @property
+    def any(self) -> Floats:
+        """By one delay, or irregularly."""
+        return self._or_irregularly(self.by_delay)
+
+    def some_steady(self, crossing: Crossing, paths: Paths, share: float) -> Floats:
+        """The same where a share of those that have one delay are as steady as a leg, which answers are `crossing`."""
+        if not share:
+            return self.any
+        as_leg = any_leg(sum_nats(crossing.application + paths.natures[:, None])) + self.closes_at_once
+        return self._or_irregularly(np.logaddexp(log(1 - share) + self.by_delay, log(share) + as_leg))
+
+    def _or_irregularly(self, by_delay: Floats) -> Floats:
+        either: Floats = np.logaddexp(log(1 - _IRREGULAR) + by_delay, log(_IRREGULAR) + self.irregular)
+        return either
 
 
 def late_or_irregular(nats: ExchangeNats) -> Floats:
