@@ -279,8 +279,10 @@ class SideEvidence(Struct, frozen=True):
         if opening is None:
             return member_nats(measured.once().nats(self.tables), measured.speaks_web, self.priors, paths)
         nats, first = measured.of(~opening).once().nats(self.tables), measured.of(opening).once()
-        by_habit = [nats.and_of(first.nats(each)) for each in self.tables.by_habit]
-        return member_nats(by_habit[0], measured.speaks_web, self.priors, paths, by_habit)
+        usual, *behind = (first.nats(each) for each in self.tables.by_habit)
+        every = nats.and_of(usual)
+        by_habit = [every, *(nats.behind.and_of(each) for each in behind)]
+        return member_nats(every, measured.speaks_web, self.priors, paths, by_habit)
 
     def _seen(self, member: Ints, group: Ints, groups: int, beside: Beside) -> Seen:
         """What is seen of groups beside their exchanges: `beside`, and what their members' handshakes say."""

@@ -34,7 +34,7 @@ _WEB = [CLASSES.index(name) for name in ("handshake", "http", "encrypted")]
 
 
 class ExchangeNats(Struct, frozen=True):
-    """Sums by member (rows) and hypothesis of `TimingTables` (columns).
+    """Sums by member (rows) and hypothesis of `TimingTables` (columns), or of those of hidden legs alone (`behind`).
 
     `handshake` sums over TLS handshake flights, `application` over all other exchanges, `close` over closes that a
     split point may begin by itself, `client_close` over those that only the client can have begun.
@@ -60,6 +60,11 @@ class ExchangeNats(Struct, frozen=True):
         """Whether members answered TLS handshakes."""
         shakes: npt.NDArray[np.bool_] = np.any(self.handshake != 0, axis=1)
         return shakes
+
+    @property
+    def behind(self) -> ExchangeNats:
+        """Those of hidden legs alone."""
+        return ExchangeNats(*(getattr(self, name)[:, TimingTables.HIDDEN] for name in ExchangeNats.__struct_fields__))
 
     def and_of(self, other: ExchangeNats) -> ExchangeNats:
         """With those of other exchanges of the same members."""
@@ -109,13 +114,16 @@ class Measured(Struct, frozen=True):
         is_exchange = self.kind < CLOSE
         by_library = is_exchange & (self.kind % OPENING == 0)
         parts = (by_library, is_exchange & ~by_library, self.kind == CLOSE, self.kind == CLIENT_CLOSE)
-        sums = [_zeros(self.members) if counted.any() else _no_sums(self.members) for counted in parts]
+        shape = self.members, tables.columns
+        sums = [np.zeros(shape) if counted.any() else _no_sums(*shape) for counted in parts]
         for start in range(0, len(self.member), _TOGETHER):
             part = slice(start, start + _TOGETHER)
             nats = _looked_up(tables, self.kind[part], self.variation[part], self.bins[part]) * self.weight[part, None]
             for table, counted in zip(sums, parts, strict=True):
                 wanted = counted[part]
-                if wanted.any():
+                if wanted.all():
+                    _add_by(table, self.member[part], nats)
+                elif wanted.any():
                     _add_by(table, self.member[part][wanted], nats[wanted])
         return ExchangeNats(*sums)
 
@@ -126,13 +134,9 @@ def speaks_web(kind: Ints, unit: Ints, units: int) -> npt.NDArray[np.bool_]:
     return np.asarray(np.bincount(unit[of_web], minlength=units) > 0)
 
 
-def _zeros(members: int) -> Floats:
-    return np.zeros((members, TimingTables.HYPOTHESES))
-
-
-def _no_sums(members: int) -> Floats:
+def _no_sums(members: int, columns: int) -> Floats:
     """Zeros for all members that take the room of one's, and cannot be written."""
-    none: Floats = np.broadcast_to(np.zeros(TimingTables.HYPOTHESES), (members, TimingTables.HYPOTHESES))
+    none: Floats = np.broadcast_to(np.zeros(columns), (members, columns))
     return none
 
 
@@ -149,10 +153,13 @@ def are_none(sums: Floats) -> bool:
 
 def _looked_up(tables: TimingRows, kind: Ints, variation: Ints, bins: Ints) -> Floats:
     """A row an exchange."""
-    nats = np.empty((len(kind), TimingTables.HYPOTHESES))
     classes = int(variation.max(initial=0)) + 1
     table = kind * classes + variation
-    for number in np.flatnonzero(np.bincount(table)).tolist():
+    asked = np.flatnonzero(np.bincount(table)).tolist()
+    if len(asked) == 1:
+        return tables.rows(*divmod(asked[0], classes), bins)
+    nats = np.empty((len(kind), tables.columns))
+    for number in asked:
         rows = np.flatnonzero(table == number)
         nats[rows] = tables.rows(*divmod(number, classes), bins[rows])
     return nats

@@ -164,6 +164,8 @@ class TimingTables:
     WORK_BEHIND = slice(END_BY_NATURE.stop, END_BY_NATURE.stop + len(HIDDEN_S) * len(WORK_BEHIND_S))
     HYPOTHESES = WORK_BEHIND.stop
 
+    columns = HYPOTHESES
+
     def __init__(self, content: Mapping[str, Any], side: GroupSide) -> None:
         """Tables of one side from what the learning wrote."""
         self._learned = content["sides"][side.value]
@@ -177,7 +179,8 @@ class TimingTables:
 
     @cached_property
     def by_habit(self) -> Sequence[TimingRows]:
-        """The same where each first answer crosses legs by itself, and where all do as often as each of `CROSSINGS`."""
+        """The same where each first answer crosses legs by itself, and where all do as often as each of `CROSSINGS`: of
+        these the columns of hidden legs, since the others are the same."""
         return self, *(_OfHabit(self, times) for times in CROSSINGS)
 
     def nats(self, kind: int, variation: int) -> Floats:
@@ -240,24 +243,26 @@ class TimingTables:
 
 
 class _OfHabit:
-    """`TimingTables` of first answers that all cross a hidden leg so many times."""
+    """`TimingTables` of first answers that all cross a hidden leg so many times: the columns of hidden legs alone."""
+
+    columns = TimingTables.HIDDEN.stop
 
     def __init__(self, usual: TimingTables, times: int) -> None:
         self._usual, self._times = usual, times
-        self._made: defaultdict[tuple[int, int], _Rows] = defaultdict(partial(_Rows, TimingTables.HYPOTHESES))
+        self._made: defaultdict[tuple[int, int], _Rows] = defaultdict(partial(_Rows, self.columns))
 
     def rows(self, kind: int, variation: int, bins: npt.NDArray[np.intp]) -> Floats:
         """As `TimingTables.rows`."""
         return self._made[kind, variation].of(bins, lambda missing: self._nats(kind, variation, missing))
 
     def _nats(self, kind: int, variation: int, bins: npt.NDArray[np.intp]) -> Floats:
-        nats = self._usual.rows(kind, variation, bins)
-        nats[:, TimingTables.HIDDEN] = _log(self._usual.crossing(kind, variation, bins, {self._times: 1.0}))
-        return nats
+        return _log(self._usual.crossing(kind, variation, bins, {self._times: 1.0}))
 
 
 class TimingRows(Protocol):
-    """Log densities of one side by hypothesis."""
+    """Log densities of one side by hypothesis: the first so many `columns` of `TimingTables`."""
+
+    columns: int
 
     def rows(self, kind: int, variation: int, bins: npt.NDArray[np.intp]) -> Floats:
         """As `TimingTables.rows`."""
@@ -346,8 +351,9 @@ def _shift_nats(learned: Mapping[str, Any]) -> Floats:
 
 def _irregular(excess_s: Floats) -> Floats:
     """The densities of irregular answers at these excesses: a row each of `IRREGULAR_SHARES`."""
-    by_work = [_log_uniform(least_s, ratio * least_s, excess_s) for least_s in LATE_S for ratio in _WORK_RATIOS]
-    return np.stack([_log_uniform(*_PERSON_S, excess_s), *by_work])
+    least_s = np.repeat(LATE_S, len(_WORK_RATIOS))[:, None]
+    most_s = np.outer(LATE_S, _WORK_RATIOS).reshape(-1, 1)
+    return np.concatenate([_log_uniform(*_PERSON_S, excess_s)[None], _log_uniform(least_s, most_s, excess_s)])
 
 
 def _work_behind(excess_s: Floats) -> Floats:
@@ -357,7 +363,7 @@ def _work_behind(excess_s: Floats) -> Floats:
     return np.stack(of_work, axis=1).reshape(-1, len(excess_s))
 
 
-def _log_uniform(least_s: float, most_s: float, excess_s: Floats) -> Floats:
+def _log_uniform(least_s: float | Floats, most_s: float | Floats, excess_s: Floats) -> Floats:
     """The density of what takes anything between these, as people do, at these excesses."""
     taken = np.clip(excess_s, least_s, None)
     return np.where((taken > least_s) & (taken <= most_s), 1 / (taken * np.log(most_s / least_s)), 0.0)
