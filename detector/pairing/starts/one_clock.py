@@ -60,10 +60,15 @@ class Clocks(Struct, frozen=True):
 
 
 class _Bounds(Struct, frozen=True):
-    """The offsets (ns) under which what one pair says left before it arrived."""
+    """The offsets (ns) under which what one pair says left before it arrived.
+
+    `least_ns` and `most_ns`: the same of a proxy that says something of its own first, and waits as long as it likes.
+    """
 
     low_ns: float
     high_ns: float
+    least_ns: float
+    most_ns: float
 
     @property
     def is_possible(self) -> bool:
@@ -105,11 +110,11 @@ def one_transfer_nats(
     offset = _Agreed.by(pairings, clocks)
     nats = [0.0] * len(pairings)
     for (server, other), places in of_servers.items():
-        together = [pairings[place][0] for place in places]
-        are_one = [offset.held_by[place] for place in places]
-        found = offset.nats(together, are_one, ones.get(server, none), twos.get(other, none))
-        for place, is_one in zip(places, are_one, strict=True):
-            nats[place] = found if is_one else min(found, CONTRADICTION_NATS)
+        together = [(place, pairings[place][0]) for place in places]
+        found = offset.nats(together, ones.get(server, none), twos.get(other, none))
+        for place in places:
+            is_contradiction = not (offset.held_by[place] or offset.allowed_by[place])
+            nats[place] = min(found, CONTRADICTION_NATS) if is_contradiction else found
     return nats
 
 
@@ -137,10 +142,11 @@ class _Offered:
 
 
 class _Agreed(Struct, frozen=True):
-    """The offset that most pairings hold: which do, the mean width of their bounds, how far it is from the expected
-    one, and how long both captures ran; times in nanoseconds."""
+    """The offset that most pairings hold: which do, which others would if a proxy had waited, the mean width of their
+    bounds, how far it is from the expected one, and how long both captures ran; times in nanoseconds."""
 
     held_by: Sequence[bool]
+    allowed_by: Sequence[bool]
     width_ns: float
     away_ns: float
     span_ns: float
@@ -150,17 +156,21 @@ class _Agreed(Struct, frozen=True):
         """What all pairings agree on: both captures have one clock each."""
         bounds, (held, low_ns, high_ns) = _best_side(pairings, clocks)
         held_by = [any(b.low_ns <= low_ns <= b.high_ns for b in each) for each in bounds]
+        allowed_by = _allowed_by(bounds, low_ns, high_ns)
         widths_ns = [b.high_ns - b.low_ns for each in bounds for b in each if b.is_possible]
         width_ns = sum(widths_ns) / len(widths_ns) if widths_ns else 2 * _TIME_ERROR_NS
         away_ns = _away(clocks.offset_ns, low_ns, high_ns) if held else 0.0
-        return cls(held_by, width_ns, away_ns, max(clocks.ended_ns - clocks.began_ns, width_ns))
+        return cls(held_by, allowed_by, width_ns, away_ns, max(clocks.ended_ns - clocks.began_ns, width_ns))
 
-    def nats(self, pairs: Sequence[Pair], are_one: Sequence[bool], ones: _Offered, twos: _Offered) -> float:
-        """The ratio for pairs between two servers, of all connections to these that might have been paired."""
-        agreeing = [pair for pair, is_one in zip(pairs, are_one, strict=True) if is_one]
-        others = [pair for pair, is_one in zip(pairs, are_one, strict=True) if not is_one]
-        contradictions = max(len(_events_ns(side)) for side in _sides(others))
-        nats = CONTRADICTION_NATS * contradictions - math.log(min(ones.begun, twos.begun))
+    def nats(self, pairs: Sequence[tuple[int, Pair]], ones: _Offered, twos: _Offered) -> float:
+        """The ratio for pairs between two servers (each with its place among the pairings), of all connections to these
+        that might have been paired. A pair that a proxy may have kept waiting says nothing."""
+        agreeing = [pair for place, pair in pairs if self.held_by[place]]
+        others = [pair for place, pair in pairs if not self.held_by[place]]
+        unheld = [pair for place, pair in pairs if not (self.held_by[place] or self.allowed_by[place])]
+        contradictions, apart = (max(len(_events_ns(side)) for side in _sides(each)) for each in (unheld, others))
+        telling = max(1, min(ones.begun, twos.begun) - apart + contradictions)
+        nats = CONTRADICTION_NATS * contradictions - math.log(telling)
         if len(agreeing) > 1:
             mean = max(_alike(agreeing, ones, twos) * ones.begun * twos.begun, 1.0) * self.width_ns / self.span_ns
             nats -= max(self._strangers_nats(_events_ns(side), mean) for side in _sides(agreeing))
@@ -196,14 +206,19 @@ def _best_side(
     pairings: Sequence[Sequence[Pair]], clocks: Clocks
 ) -> tuple[list[list[_Bounds]], tuple[int, float, float]]:
     """The bounds of all pairs and what `_most_held` says of them, with the first capture on the clients' side or on the
-    servers', whichever more pairings agree on, or by more."""
+    servers', whichever more pairings agree on, or allow, or by more."""
     return max(
         (
             (bounds, _most_held(bounds, clocks))
             for bounds in (_bounds(pairings, clocks, first_at_client) for first_at_client in (True, False))
         ),
-        key=lambda each: (each[1][0], each[1][2] - each[1][1]),
+        key=lambda each: (each[1][0], sum(_allowed_by(each[0], *each[1][1:])), each[1][2] - each[1][1]),
     )
+
+
+def _allowed_by(bounds: Sequence[Sequence[_Bounds]], low_ns: float, high_ns: float) -> list[bool]:
+    """Which pairings allow some of these offsets, if a proxy may have waited."""
+    return [any(b.least_ns <= high_ns and b.most_ns >= low_ns for b in each) for each in bounds]
 
 
 def _bounds(pairings: Iterable[Sequence[Pair]], clocks: Clocks, first_at_client: bool) -> list[list[_Bounds]]:
@@ -212,26 +227,35 @@ def _bounds(pairings: Iterable[Sequence[Pair]], clocks: Clocks, first_at_client:
 
 
 def _bounds_of(one: Connection, two: Connection, clocks: Clocks, first_at_client: bool) -> _Bounds:
-    later, earlier = _gap_ns(one.up, two.up), _gap_ns(one.down, two.down)
-    if not first_at_client:
-        later, earlier = earlier, later
-    if earlier is not None:
-        low = earlier
-    elif later is not None:
-        low = later - 2 * START_SPREAD_NS
+    ways = [(one.up, two.up), (one.down, two.down)]
+    later, earlier = ways if first_at_client else ways[::-1]
+    after_ns, before_ns = _first_gap_ns(*later), _first_gap_ns(*earlier)
+    if before_ns is not None:
+        low = before_ns
+    elif after_ns is not None:
+        low = after_ns - 2 * START_SPREAD_NS
     else:
         low = first_data_ns(two) - first_data_ns(one) - START_SPREAD_NS
-    high = later if later is not None else low + 2 * START_SPREAD_NS
+    high = after_ns if after_ns is not None else low + 2 * START_SPREAD_NS
+    least = low if before_ns is not None else min(low, _last_gap_ns(*earlier, low))
+    most = high if after_ns is not None else max(high, _last_gap_ns(*later, high))
     error_ns = _TIME_ERROR_NS + clocks.drift_ns
-    return _Bounds(low - error_ns, high + error_ns)
+    return _Bounds(low - error_ns, high + error_ns, least - error_ns, most + error_ns)
 
 
-def _gap_ns(one: FlowSummary, two: FlowSummary) -> int | None:
+def _first_gap_ns(one: FlowSummary, two: FlowSummary) -> int | None:
     """From the first datum at the first capture to that at the second one; None where they may be different data: a
     proxy has a dialogue of its own before it, and puts a header in front."""
     if one.first_data_time_ns is None or two.first_data_time_ns is None or one.stream_bytes != two.stream_bytes:
         return None
     return two.first_data_time_ns - one.first_data_time_ns
+
+
+def _last_gap_ns(one: FlowSummary, two: FlowSummary, unknown_ns: float) -> float:
+    """The same of the last datum, which is the same whatever a proxy puts in front."""
+    if one.last_data_time_ns is None or two.last_data_time_ns is None:
+        return unknown_ns
+    return two.last_data_time_ns - one.last_data_time_ns
 
 
 def _most_held(bounds: Sequence[Sequence[_Bounds]], clocks: Clocks) -> tuple[int, float, float]:

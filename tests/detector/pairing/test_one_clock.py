@@ -70,6 +70,14 @@ def test_pair_that_contradicts_the_others_is_doubted_alone() -> None:
     assert min(others) > 0
 
 
+def test_what_a_proxy_stored_and_changed_contradicts_nothing() -> None:
+    asked, (one, two) = exchange(4, 1.3), transfers([4])[0]
+    stored = two._replace(up=flow(5.2, one.up.stream_bytes + 5), down=flow(5.22, one.down.stream_bytes - 26))
+    assert together([*transfers([1]), (asked, stored)]) == [0.0, 0.0]
+    sooner = two._replace(up=flow(2.8, one.up.stream_bytes + 5), down=flow(2.82, one.down.stream_bytes - 26))
+    assert together([*transfers([1, 12]), (asked, sooner)])[-1] <= CONTRADICTION_NATS, "before it was asked"
+
+
 def test_equal_transfers_that_were_paired_crosswise_contradict_nothing() -> None:
     pairs = transfers([1, 7, 9.5, 22, 30, 30.3])
     (first, second), (third, fourth) = pairs[-2:]
