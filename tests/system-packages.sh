@@ -16,6 +16,7 @@ declare -A package_of=(
     [iptables]=iptables
     [nft]=nftables
     [jq]=jq
+    [microsocks]=microsocks
     [nginx]=nginx
     [openssl]=openssl
     [prometheus]=prometheus
@@ -23,6 +24,7 @@ declare -A package_of=(
     [setpriv]=util-linux
     [ns]=ns2
     [squid]=squid
+    [tinyproxy]=tinyproxy-bin
     [zstd]=zstd
     [xz]=xz-utils
 )
