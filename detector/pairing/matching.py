@@ -43,7 +43,8 @@ from detector.pairing.confidence import CONTENT, STARTS_AGREE_NATS
 from detector.pairing.content_candidates import by_payload
 from detector.pairing.match import Candidate, Ground, Match
 from detector.pairing.starts.agreement import agreement_nats, first_data_ns
-from detector.pairing.starts.one_clock import Clocks, narrowed, one_transfer_nats
+from detector.pairing.starts.clock_bounds import Clocks, narrowed
+from detector.pairing.starts.one_clock import one_transfer_nats
 from detector.pairing.starts.times import START_SPREAD_NS, start_nats
 from detector.pairing.summary_columns import SummaryColumns, same_sequence_numbers
 from pepscope.captures.connection_source import ConnectionSource
