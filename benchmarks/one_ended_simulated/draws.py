@@ -155,6 +155,7 @@ def _mixed(random: Random, seed: int, number: int) -> Scenario:
 
 
 def draw_recording(random: Random, hard: list[str]) -> Recording:
+    """How a capture is taken: bytes of each packet, when it begins, what it misses."""
     snap_length = random.choice((96, 128, 160, 200, 262_144))
     begins_at_s, missing = 0.0, 0.0
     if random.random() < 0.08:
@@ -167,6 +168,7 @@ def draw_recording(random: Random, hard: list[str]) -> Recording:
 
 
 def draw_server(random: Random, place: int, hard: list[str]) -> Server:
+    """A server: its address, what it takes for answers, and its front; what is hard about it goes into `hard`."""
     site = place + 1
     public = IPv4Address((203 << 24) + (site << 16) + (113 << 8) + random.randrange(2, 250))
     slow = random.random()
@@ -213,6 +215,7 @@ def _box(random: Random) -> Box:
 
 
 def draw_habits(random: Random, hard: list[str]) -> tuple[ClientHabits, bool]:
+    """How a client answers, and whether it always thinks."""
     kind = random.random()
     if kind < 0.12:
         hard.append("client always thinks")
@@ -267,6 +270,7 @@ def draw_site(
     *,
     version_6: bool,
 ) -> Site:
+    """Clients, their access link and what stands in the middle; each asks for an `activity` of what one alone would."""
     access, link = draw_access(random)
     hosts = random.sample(range(2, 250), clients)
     drawn = [draw_habits(random, hard)] * clients
