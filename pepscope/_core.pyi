@@ -21,7 +21,6 @@ __all__ = [
     "Constraints",
     "ConstraintsOfMany",
     "ControlAcknowledgement",
-    "FlowEnds",
     "FlowTimes",
     "HostTicks",
     "LivePath",
@@ -77,7 +76,6 @@ __all__ = [
     "first_copies",
     "first_flagged",
     "first_flagged_packets",
-    "flow_ends",
     "flow_numbers",
     "flow_times",
     "frame_spans",
@@ -231,37 +229,6 @@ def acknowledgement_steps(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Acknowledgements of the data of `direction` that advance, without resets: value, time, and whether the packet
     carried no payload, SYN or FIN."""
-
-@final
-class FlowEnds:
-    """What the copies of a flow's SYN (or SYN-ACK) hold, and where its FIN stands; numbers in order of capture."""
-
-    @property
-    def syn_copies(self) -> int: ...
-    @property
-    def syn_windows(self) -> list[int]:
-        """Unscaled."""
-
-    @property
-    def syn_ip_ids(self) -> list[int]: ...
-    @property
-    def syn_tsvals(self) -> list[int]:
-        """Of the copies with timestamps."""
-
-    @property
-    def syn_ecn(self) -> list[int]:
-        """ECE, CWR and AE as in `TcpFlag`."""
-
-    @property
-    def syn_ttl(self) -> int:
-        """Hop limit of the first copy; 0 without any."""
-
-    @property
-    def fin_offset(self) -> int | None:
-        """Greatest stream offset at which a FIN stands, behind the payload that it carries."""
-
-def flow_ends(direction: int, packets: PacketColumns) -> FlowEnds:
-    """The two ends of the flow of `direction`."""
 
 def fin_offsets(packets: Sequence[PacketColumns]) -> npt.NDArray[np.int64]:
     """Greatest stream offset at which a FIN stands, behind the payload that it carries, up and down (rows) in many

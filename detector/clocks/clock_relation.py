@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
 
-import numpy as np
 from msgspec import Struct
 
 from detector.clocks.clouds import FlowClouds
 from detector.clocks.steps import ClockPiece, usual_steps
 from detector.options import ClockMode
-from pepscope.captures.packets import Direction, Int64Array
-from pepscope.results.verdicts import FloatArray
+from pepscope.captures.packets import Direction
 
 #: Timestamps of ordinary hosts (interrupt coalescing, several receive queues) may be this wrong; smaller overlaps of
 #: the clouds are no finding.
@@ -60,11 +58,6 @@ class ClockRelation(Struct, frozen=True, dict=True):
         """Whether an admissible clock fits data and acknowledgements."""
         return self.slack_s >= -TIMESTAMP_ERROR_S
 
-    @property
-    def fits_data(self) -> bool:
-        """Whether one clock without a step fits the data of both directions; if not, one of the clocks was set."""
-        return self.data_high_s - self.data_low_s >= -TIMESTAMP_ERROR_S
-
     @cached_property
     def unusual_steps(self) -> int:
         """How many steps are taken for granted beyond those that clocks make while daemons keep them."""
@@ -82,14 +75,3 @@ class ClockRelation(Struct, frozen=True, dict=True):
     def lines(self) -> Lines:
         """The pieces as lines."""
         return [(piece.start_ns, piece.reference_ns, piece.offset_ns, piece.drift) for piece in self.pieces]
-
-    def server_minus_client_ns(self, client_time_ns: Int64Array) -> FloatArray:
-        """theta at client times; zeros where nothing is known."""
-        if len(self.pieces) == 1:
-            (piece,) = self.pieces
-            return np.asarray(piece.offset_ns + piece.drift * (client_time_ns - piece.reference_ns), np.float64)
-        result = np.zeros(len(client_time_ns), np.float64)
-        for number, piece in enumerate(self.pieces):
-            inside = client_time_ns >= piece.start_ns if number else np.ones(len(client_time_ns), np.bool_)
-            result[inside] = piece.offset_ns + piece.drift * (client_time_ns[inside] - piece.reference_ns)
-        return result

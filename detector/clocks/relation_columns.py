@@ -151,5 +151,5 @@ class ClockRelations(Sequence[ClockRelation]):
 
     @cached_property
     def fit_data(self) -> BoolArray:
-        """`ClockRelation.fits_data` of each."""
+        """Where one clock without a step fits the data of both directions; elsewhere one of the clocks was set."""
         return np.asarray(self.numbers["data_high_s"] - self.numbers["data_low_s"] >= -TIMESTAMP_ERROR_S)

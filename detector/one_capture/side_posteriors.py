@@ -40,7 +40,7 @@ from detector.one_capture.likelihoods.waiting_handshakes import waiting_nats
 from detector.one_capture.members import Ints, quantiles
 from detector.one_capture.networks import NetworkTable, Places, come_one_way, places
 from detector.one_capture.senders.handshake_clocks import lagging_share
-from detector.one_capture.senders.handshakes import handshake_signs, member_handshakes
+from detector.one_capture.senders.handshakes import answered_share
 from detector.one_capture.senders.stacks import GroupStacks, asked_alike, form_codes, group_stacks
 from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import GroupSide
@@ -258,8 +258,7 @@ def _other_sender_shares(
     """By member: the shares of its handshakes that another sender made, by hop limits and windows, and by timestamps,
     which tell at the clients' side alone."""
     far, members = Direction.DOWN if at_client else Direction.UP, len(where.member_group)
-    signs, nothing = handshake_signs(vantage.senders, vantage.exchanges.round_trips, far), np.full(members, np.nan)
-    moved = member_handshakes(signs, np.full(len(where.member), np.nan), nothing, where.member, members).answered_share
+    moved = answered_share(vantage.senders, far, where.member, members)
     if not at_client:
-        return moved, nothing
+        return moved, np.full(members, np.nan)
     return moved, lagging_share(vantage.senders, handshake_s, far, where.member, members)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from pepscope.captures.packets import Int64Array
@@ -12,11 +10,6 @@ from pepscope.results.verdicts import FloatArray
 
 #: Stands for a whole number that is not known, here and in the columns of `pepscope._core`.
 UNKNOWN = np.iinfo(np.int64).min
-
-
-def column(values: Iterable[int | None]) -> Int64Array:
-    """The numbers as a column, `UNKNOWN` where they are None."""
-    return np.array([UNKNOWN if value is None else value for value in values], np.int64)
 
 
 def are_known(*columns: Int64Array) -> BoolArray:

@@ -29,7 +29,7 @@ from pepscope.results.finding import is_missing
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED, OWN, PairRows
 from pepscope.results.pairs.stretch import StretchRows, coverage
-from pepscope.results.verdicts import Evidence, FloatArray, Mechanism, Outcome, PairResult, Verdict
+from pepscope.results.verdicts import FloatArray, Mechanism, Outcome, PairResult, Verdict
 
 #: Every verdict with every mechanism, so that one column holds both.
 _KINDS = tuple((verdict, mechanism) for verdict in Verdict for mechanism in (None, *Mechanism))
@@ -160,13 +160,8 @@ def _together(*sentences: str) -> str:
     return " ".join([sentence for sentence in sentences if sentence])
 
 
-def examine(observations: Sequence[Observation]) -> list[tuple[Evidence, ...]]:
-    """What the methods that apply to each connection find, in the order of the registry; each is called once."""
-    found = _found(observations)
-    return [found.evidence(row) for row in range(len(observations))]
-
-
-def _found(observations: Sequence[Observation], sides: Sides | None = None) -> Found:
+def _found(observations: Sequence[Observation], sides: Sides) -> Found:
+    """What the methods that apply to each connection find; each method is called once."""
     parts: list[EvidenceColumns] = []
     every = Context(observations, sides)
     has_leg = np.array([leg is not None for leg in legs_of(every.pairs)], np.bool_)

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pepscope.captures.packets import Int64Array, UInt8Array, UInt32Array
 
     Int16Array = npt.NDArray[np.int16]
-    Int32Array = npt.NDArray[np.int32]
     Float64Array = npt.NDArray[np.float64]
 
 
@@ -29,18 +28,10 @@ class Senders(Struct, frozen=True):
     syn_ns: Int64Array  # the first SYN (SYN-ACK); what follows with `syn_` is its own
     syn_hop_limit: Int16Array  # IPv4 TTL or IPv6 hop limit
     syn_window: Int64Array  # never scaled (RFC 7323)
-    syn_ip_id: Int32Array  # 0 in IPv6
     syn_tsval: Int64Array  # -1 without timestamps
     option_kinds: npt.NDArray[np.uint8]  # rows of 16: kinds in their order, padding (1) included, 0 behind the last
     later_packets: UInt32Array
-    hop_limit: (
-        Int16Array  # of later packets: the most frequent one (the lowest of equally frequent ones), then extremes
-    )
-    least_hop_limit: Int16Array
-    most_hop_limit: Int16Array
-    first_window_bytes: Int64Array  # of the first later packet, scaled
-    zero_ip_ids: UInt32Array  # later packets whose IP ID is 0
-    ip_id_step: Int32Array  # median step from one later packet's IP ID to the next, modulo 65,536
+    hop_limit: Int16Array  # of later packets: the most frequent one (the lowest of equally frequent ones)
     ticked_packets: UInt32Array  # later packets with timestamps; then when the first and last were captured, and TSval
     first_tick_ns: Int64Array
     first_tsval: Int64Array
@@ -71,12 +62,8 @@ class LoadResponses(Struct, frozen=True):
     idle_flight_bytes: Int64Array  # median flights of these
     loaded_flight_bytes: Int64Array
     rank_correlation: Float64Array  # Spearman's, of round trip and flight; NaN where either is constant
-    data_packets: UInt32Array  # with new data
-    window_filling_packets: UInt32Array  # those behind which no other segment fitted into the receiver's window
     times_shut: UInt32Array  # the receiver's window fell to zero
     shut_ns: Int64Array  # for how long it was zero, as far as it opened again
-    largest_window_bytes: Int64Array
-    duplicate_acks: UInt32Array
 
     def __len__(self) -> int:
         return len(self.connection)

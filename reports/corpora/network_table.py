@@ -64,9 +64,9 @@ def weeks_of(cells: Sequence[Cell]) -> list[str | None]:
 
 
 def network_table(
-    rows: Sequence[Row], weeks: Sequence[str | None], linked: Collection[str], *, top: str = "", by_network: bool = True
+    rows: Sequence[Row], weeks: Sequence[str | None], linked: Collection[str], *, by_network: bool = True
 ) -> str:
-    """Networks by application and week; `linked` have a page, found from `top`."""
+    """Networks by application and week; `linked` have a page."""
     columns = [("network", False)] if by_network else []
     columns += [("application", False), ("all weeks", False), *((f"week of {week}", False) for week in weeks)]
     body = []
@@ -76,15 +76,15 @@ def network_table(
             cell = row.cells.get(week)
             counts = (Share(0, 0), 0) if cell is None else (cell.share, cell.connections, cell.split_at_ends)
             shares.append(share_cell(*counts))
-        name = [network_link(row.network, linked, top)] if by_network else []
+        name = [network_link(row.network, linked)] if by_network else []
         body.append([*name, escape(port_name(row.port)), *shares])
     return table("networks by application and week", columns, body)
 
 
-def network_link(network: str, linked: Collection[str], top: str = "") -> str:
+def network_link(network: str, linked: Collection[str]) -> str:
     """The name of a network, with a link where it has a page."""
     name = escape(network)
-    return f'<a href="{escape(top + network_page(network))}">{name}</a>' if network in linked else name
+    return f'<a href="{escape(network_page(network))}">{name}</a>' if network in linked else name
 
 
 def list_pages(rows: Sequence[Row], cells: Sequence[Cell], linked: Collection[str]) -> dict[str, str]:

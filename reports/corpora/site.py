@@ -35,7 +35,6 @@ class SiteSummary:
     page: str
     connections: int
     networks: int
-    networks_with_pages: int
     connection_pages: int
     not_made: tuple[str, ...]
 
@@ -84,9 +83,7 @@ def write_site(
             for path, text in {**lists, HOME: first}.items():
                 site.write(path, text)
     total = sum(cell.connections for cell in cells)
-    return SiteSummary(
-        str(Path(directory) / HOME), total, len(by_network), len(linked), len(drawn), tuple(dict.fromkeys(failures))
-    )
+    return SiteSummary(str(Path(directory) / HOME), total, len(by_network), len(drawn), tuple(dict.fromkeys(failures)))
 
 
 def _check(result: Path) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from html import escape
 
 import numpy as np
-import numpy.typing as npt
 
 from pepscope.results.verdicts import FloatArray, GroupResult, GroupSeries, GroupSide, IntArray
 from reports.figures.flow_figures import Figure, Trace
@@ -33,8 +32,6 @@ _REFERENCE_NAMES = {
     "quic-return": "QUIC return",
     "udp-echo": "UDP echo",
 }
-
-_Bools = npt.NDArray[np.bool_]
 
 
 def group_figures(group: GroupResult) -> list[Figure]:

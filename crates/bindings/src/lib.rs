@@ -52,7 +52,7 @@ mod _core {
         clock_bounds, early_acks, early_own_acks, fin_leads_ns, flow_numbers, flow_times, published, round_trips_below,
     };
     #[pymodule_export]
-    use crate::flows::flow_ends::{coded_options, fin_offsets, flow_ends, openings, FlowEnds};
+    use crate::flows::flow_ends::{coded_options, fin_offsets, openings};
     #[pymodule_export]
     use crate::flows::flow_times::{ClockLineColumns, FlowTimes};
     #[pymodule_export]

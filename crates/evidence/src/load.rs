@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use crate::columns::by_connection_columns;
-use crate::packets::{flag, mark, Packets, NO_ACKNOWLEDGEMENT};
+use crate::packets::{flag, Packets, NO_ACKNOWLEDGEMENT};
 
 /// Segments in flight that are remembered; of more, the oldest are forgotten.
 const MOST_IN_FLIGHT: usize = 1 << 16;
@@ -29,12 +29,8 @@ macro_rules! for_each_load_column {
             idle_flight_bytes: i64,
             loaded_flight_bytes: i64,
             rank_correlation: f64,
-            data_packets: u32,
-            window_filling_packets: u32,
             times_shut: u32,
             shut_ns: i64,
-            largest_window_bytes: i64,
-            duplicate_acks: u32,
         }
     };
 }
@@ -96,16 +92,11 @@ struct Window {
     shut_since_ns: Option<i64>,
     times_shut: u32,
     shut_ns: i64,
-    largest_bytes: i64,
-    edge: Option<i64>,
 }
 
 impl Window {
-    fn advertise(&mut self, time_ns: i64, acknowledged: i64, window_bytes: u32) {
-        let bytes = i64::from(window_bytes);
-        self.largest_bytes = self.largest_bytes.max(bytes);
-        self.edge = Some(acknowledged.saturating_add(bytes).max(self.edge.unwrap_or(i64::MIN)));
-        match (bytes, self.shut_since_ns) {
+    fn advertise(&mut self, time_ns: i64, window_bytes: u32) {
+        match (window_bytes, self.shut_since_ns) {
             (0, None) => {
                 self.times_shut += 1;
                 self.shut_since_ns = Some(time_ns);
@@ -126,8 +117,6 @@ impl Packets<'_> {
         let mut window = Window::default();
         let mut in_flight: VecDeque<(i64, i64)> = VecDeque::new();
         let (mut acknowledged, mut highest) = (None::<i64>, i64::MIN);
-        let (mut data_packets, mut window_filling_packets, mut duplicate_acks) = (0, 0, 0);
-        let mut largest_segment = 0;
         for place in 0..self.len() {
             let flags = self.flags[place];
             if flags & (flag::RST | flag::SYN) != 0 {
@@ -140,11 +129,6 @@ impl Packets<'_> {
                     continue;
                 }
                 highest = end;
-                data_packets += 1;
-                largest_segment = bytes.max(largest_segment);
-                // No other segment fits behind it.
-                window_filling_packets +=
-                    u32::from(window.edge.is_some_and(|edge| end.saturating_add(largest_segment) > edge));
                 if in_flight.len() >= MOST_IN_FLIGHT {
                     in_flight.pop_front();
                 }
@@ -155,8 +139,7 @@ impl Packets<'_> {
             if offset == NO_ACKNOWLEDGEMENT {
                 continue;
             }
-            duplicate_acks += u32::from(self.marks[place] & mark::DUPLICATE_ACK != 0);
-            window.advertise(self.time_ns[place], offset, self.window_bytes[place]);
+            window.advertise(self.time_ns[place], self.window_bytes[place]);
             acknowledged = Some(acknowledged.map_or(offset, |before| before.max(offset)));
             let mut covered = None;
             while let Some(&(_, flight)) = in_flight.front().filter(|&&(end, _)| end <= offset) {
@@ -179,12 +162,8 @@ impl Packets<'_> {
             idle_flight_bytes: found.idle.1,
             loaded_flight_bytes: found.loaded.1,
             rank_correlation: found.rank_correlation,
-            data_packets,
-            window_filling_packets,
             times_shut: window.times_shut,
             shut_ns: window.shut_ns,
-            largest_window_bytes: window.largest_bytes,
-            duplicate_acks,
         }
     }
 }
@@ -274,7 +253,6 @@ mod tests {
             payload_bytes: &is_data.iter().map(|&data| if data { 100 } else { 0 }).collect::<Vec<_>>(),
             window_bytes: &events.iter().map(|event| windows[event.2 % windows.len()]).collect::<Vec<_>>(),
             flags: &vec![flag::ACK; events.len()],
-            marks: &vec![0; events.len()],
             round_trip_time_ns: &events
                 .iter()
                 .map(|event| if event.1 == 0 { -1 } else { sent[event.2].1 })
@@ -288,10 +266,9 @@ mod tests {
     fn round_trips_that_grow_with_the_flight_correlate() {
         let growing: Vec<(i64, i64)> = (0..40).map(|number| (number * 10, 100 + number * 5)).collect();
         let found = response(&growing, &[60_000]);
-        assert_eq!((found.samples, found.least_ns, found.data_packets), (40, 100, 40));
+        assert_eq!((found.samples, found.least_ns, found.times_shut), (40, 100, 0));
         assert!(found.rank_correlation > 0.95, "{}", found.rank_correlation);
         assert!(found.loaded_ns > found.idle_ns && found.loaded_flight_bytes > found.idle_flight_bytes);
-        assert_eq!((found.window_filling_packets, found.times_shut), (0, 0));
     }
 
     #[test]
@@ -305,8 +282,7 @@ mod tests {
     fn a_shut_window_is_timed_until_it_opens() {
         let spaced: Vec<(i64, i64)> = (0..4).map(|number| (number * 1000, 100)).collect();
         let found = response(&spaced, &[100, 0, 0, 200]);
-        assert_eq!((found.times_shut, found.shut_ns, found.largest_window_bytes), (1, 2000, 200));
-        assert_eq!(found.window_filling_packets, 3, "no window is known at first");
+        assert_eq!((found.times_shut, found.shut_ns), (1, 2000));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The sender in one direction of a connection, by its stack and its place: hop limits, windows, IP IDs and timestamps
-//! of its SYN, and of what it sent later.
+//! The sender in one direction of a connection, by its stack and its place: hop limit, window and timestamp of its SYN,
+//! hop limit and timestamps of what it sent later, and how fast its acknowledgements of trains come.
 //!
 //! A SYN that a firewall answers for a host (SYN proxy) differs from the host's later segments; hosts that are one box
 //! share a stack. Resets are left out: anything in the network sends them in a host's name.
@@ -17,15 +17,9 @@ macro_rules! for_each_sender_column {
             syn_ns: i64,
             syn_hop_limit: i16,
             syn_window: i64,
-            syn_ip_id: i32,
             syn_tsval: i64,
             later_packets: u32,
             hop_limit: i16,
-            least_hop_limit: i16,
-            most_hop_limit: i16,
-            first_window_bytes: i64,
-            zero_ip_ids: u32,
-            ip_id_step: i32,
             ticked_packets: u32,
             first_tick_ns: i64,
             first_tsval: i64,
@@ -70,15 +64,9 @@ impl Packets<'_> {
             syn_ns: -1,
             syn_hop_limit: -1,
             syn_window: -1,
-            syn_ip_id: -1,
             syn_tsval: -1,
             later_packets: 0,
             hop_limit: -1,
-            least_hop_limit: -1,
-            most_hop_limit: -1,
-            first_window_bytes: -1,
-            zero_ip_ids: 0,
-            ip_id_step: -1,
             ticked_packets: 0,
             first_tick_ns: -1,
             first_tsval: -1,
@@ -88,7 +76,6 @@ impl Packets<'_> {
             train_spread_ns: trains.spread_ns,
         };
         let (mut least, mut most) = (u8::MAX, u8::MIN);
-        let mut steps = IdSteps::of(self.len());
         for place in 0..self.len() {
             let flags = self.flags[place];
             if self.direction[place] != direction || flags & flag::RST != 0 {
@@ -100,19 +87,13 @@ impl Packets<'_> {
                     found.syn_ns = self.time_ns[place];
                     found.syn_hop_limit = i16::from(self.ttl[place]);
                     found.syn_window = i64::from(self.window_bytes[place]);
-                    found.syn_ip_id = i32::from(self.ip_id[place]);
                     found.syn_tsval = stamp.unwrap_or(-1);
                 }
                 continue;
             }
-            if found.later_packets == 0 {
-                found.first_window_bytes = i64::from(self.window_bytes[place]);
-            }
             found.later_packets += 1;
             let limit = self.ttl[place];
             (least, most) = (least.min(limit), most.max(limit));
-            found.zero_ip_ids += u32::from(self.ip_id[place] == 0);
-            steps.push(self.ip_id[place]);
             if let Some(tsval) = stamp {
                 if found.ticked_packets == 0 {
                     (found.first_tick_ns, found.first_tsval) = (self.time_ns[place], tsval);
@@ -123,9 +104,8 @@ impl Packets<'_> {
         }
         if found.later_packets > 0 {
             let frequent = if least == most { least } else { self.most_frequent_hop_limit(direction) };
-            [found.least_hop_limit, found.most_hop_limit, found.hop_limit] = [least, most, frequent].map(i16::from);
+            found.hop_limit = i16::from(frequent);
         }
-        found.ip_id_step = steps.median();
         found
     }
 
@@ -138,36 +118,6 @@ impl Packets<'_> {
             }
         }
         (0..=u8::MAX).rev().max_by_key(|&limit| counts[usize::from(limit)]).unwrap_or_default()
-    }
-}
-
-/// Steps from one IP ID to the next, modulo 2^16; of a long flow the first ones.
-struct IdSteps {
-    latest: Option<u16>,
-    steps: Vec<u16>,
-}
-
-impl IdSteps {
-    const MOST: usize = 1024;
-
-    fn of(packets: usize) -> Self {
-        IdSteps { latest: None, steps: Vec::with_capacity(packets.min(Self::MOST)) }
-    }
-
-    fn push(&mut self, id: u16) {
-        if let Some(latest) = self.latest.filter(|_| self.steps.len() < Self::MOST) {
-            self.steps.push(id.wrapping_sub(latest));
-        }
-        self.latest = Some(id);
-    }
-
-    /// The lower median; -1 of none.
-    fn median(mut self) -> i32 {
-        if self.steps.is_empty() {
-            return -1;
-        }
-        let middle = (self.steps.len() - 1) / 2;
-        i32::from(*self.steps.select_nth_unstable(middle).1)
     }
 }
 
@@ -186,17 +136,14 @@ mod tests {
             flags: &[flag::SYN | flag::ACK, flag::ACK, flag::ACK, flag::ACK, flag::ACK, flag::RST],
             ttl: &[64, 64, 57, 57, 58, 255],
             window_bytes: &[0, 9, 500, 600, 700, 0],
-            ip_id: &[7, 0, 65_535, 0, 2, 99],
             tsval: &[5, 6, 1000, 0, 1020, 0],
             marks: &[mark::HAS_TIMESTAMPS, 0, mark::HAS_TIMESTAMPS, 0, mark::HAS_TIMESTAMPS, 0],
             ..Packets::default()
         };
         let found = packets.sender(3, 1);
         assert_eq!((found.connection, found.sent, found.syn_ns), (3, 1, 10));
-        assert_eq!((found.syn_hop_limit, found.syn_window, found.syn_ip_id, found.syn_tsval), (64, 0, 7, 5));
-        assert_eq!((found.hop_limit, found.least_hop_limit, found.most_hop_limit), (57, 57, 58));
-        assert_eq!((found.later_packets, found.first_window_bytes, found.zero_ip_ids), (3, 500, 1));
-        assert_eq!(found.ip_id_step, 1, "from 65,535 to 0 is one");
+        assert_eq!((found.syn_hop_limit, found.syn_window, found.syn_tsval), (64, 0, 5));
+        assert_eq!((found.later_packets, found.hop_limit), (3, 57));
         assert_eq!((found.ticked_packets, found.first_tsval, found.last_tsval), (2, 1000, 1020));
         assert_eq!((found.first_tick_ns, found.last_tick_ns), (30, 50));
     }
@@ -204,6 +151,6 @@ mod tests {
     #[test]
     fn nothing_seen_is_minus_one() {
         let found = Packets::default().sender(0, 0);
-        assert_eq!((found.syn_ns, found.hop_limit, found.ip_id_step, found.last_tsval), (-1, -1, -1, -1));
+        assert_eq!((found.syn_ns, found.hop_limit, found.last_tsval), (-1, -1, -1));
     }
 }

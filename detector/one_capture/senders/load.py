@@ -3,8 +3,8 @@
 End to end a transfer that fills the slowest link queues there: round trips grow with the bytes in flight by queue /
 rate, until loss or the congestion control ends it. Behind a split the near leg is not the slowest: its round trips
 stay, and the split point's buffer fills instead until its window shuts, opens, shuts (RFC 3135, section 3.1).
-Spearman's correlation of round trip and flight and the growth from idle to loaded tell the first, windows filled and
-shut the second.
+Spearman's correlation of round trip and flight and the growth from idle to loaded tell the first, windows that shut the
+second.
 
 Little's law gives the growth a scale: on a link that is full, flight = rate * round trip, so both grow by one factor,
 and the *elasticity* ln(round trips' ratio) / ln(flights' ratio) is 1; where nothing queues it is 0.
@@ -23,7 +23,6 @@ from msgspec import Struct
 
 from detector.one_capture.members import Floats, Ints, quantiles, seconds
 from pepscope.captures.direction import Direction
-from pepscope.captures.exchanges import Exchanges
 from pepscope.captures.senders import LoadResponses
 
 #: Round trips that tell something of load: the quarters that are compared then have four each.
@@ -38,11 +37,9 @@ class MemberLoad(Struct, frozen=True):
 
     transfers: Ints  # with `FEWEST_SAMPLES`
     growth_s: Floats  # median of the loaded less the idle round trip
-    growth_ratio: Floats  # median of the loaded over the idle one
     flight_ratio: Floats  # median of the loaded over the idle flight: how much load there was to respond to
     elasticity: Floats  # median, of transfers whose flight at least doubled: 1 on a full link, 0 where nothing queues
     rank_correlation: Floats  # median
-    filled_share: Floats  # median share of data segments behind which none fitted into the window
     times_shut: Ints  # of windows, sum over all connections
     shut_s: Floats  # sum
 
@@ -54,7 +51,6 @@ def member_load(load: LoadResponses, near: Direction, member: Ints, members: int
     transfer = np.where(counts, member, -1)
     idle_s, loaded_s = seconds(load.idle_ns[rows]), seconds(load.loaded_ns[rows])
     flight_ratio = load.loaded_flight_bytes[rows] / np.maximum(load.idle_flight_bytes[rows], 1)
-    filled = load.window_filling_packets[rows] / np.maximum(load.data_packets[rows], 1)
     some = member >= 0
 
     def median(values: Floats) -> Floats:
@@ -66,51 +62,9 @@ def member_load(load: LoadResponses, near: Direction, member: Ints, members: int
     return MemberLoad(
         transfers=np.bincount(transfer[counts], minlength=members),
         growth_s=median(loaded_s - idle_s),
-        growth_ratio=median(ratio),
         flight_ratio=median(flight_ratio),
         elasticity=median(elasticity),
         rank_correlation=median(load.rank_correlation[rows]),
-        filled_share=median(filled),
         times_shut=np.bincount(member[some], weights=load.times_shut[rows][some], minlength=members).astype(np.int64),
         shut_s=np.bincount(member[some], weights=load.shut_ns[rows][some] / 1e9, minlength=members).astype(np.float64),
     )
-
-
-class MemberVariation(Struct, frozen=True):
-    """How much times vary, 90 % less 10 % quantile (s), by member; NaN where fewer than four are known.
-
-    Radio, sharing and losses vary what crosses them. Where exchanges vary and the transport's round trips do not, the
-    variation is made behind what acknowledges: on a hidden leg, or by an application whose own time varies.
-    """
-
-    exchange_s: Floats
-    transport_s: Floats
-    lost_share: Floats  # data segments that duplicate acknowledgements asked for or that were late, of those sent
-
-
-_FEWEST_VARYING = 4
-
-
-def member_variation(
-    exchanges: Exchanges, load: LoadResponses, near: Direction, member: Ints, members: int
-) -> MemberVariation:
-    """Variation of strict exchanges that the near end asked, beside that of round trips at the same moments."""
-    rows = np.flatnonzero(exchanges.strict & (exchanges.asked == int(near)) & ~exchanges.repeated & ~exchanges.crossed)
-    of = member[exchanges.connection[rows]]
-    enough = np.bincount(of[of >= 0], minlength=members) >= _FEWEST_VARYING
-    of = np.where((of >= 0) & enough[of], of, -1)
-    exchange_s, transport_s = exchanges.exchange_ns[rows] / 1e9, seconds(exchanges.round_trip_ns[rows])
-    sides = slice(int(near), None, 2)
-    some = member >= 0
-    sent = np.bincount(member[some], weights=load.data_packets[sides][some], minlength=members)
-    duplicate = np.bincount(member[some], weights=load.duplicate_acks[sides][some], minlength=members)
-    return MemberVariation(
-        exchange_s=_spread(exchange_s, of, members),
-        transport_s=_spread(transport_s, of, members),
-        lost_share=np.divide(duplicate, sent, out=np.full(members, np.nan), where=sent > 0),
-    )
-
-
-def _spread(values: Floats, member: Ints, members: int) -> Floats:
-    spread: Floats = quantiles(values, member, members, 0.9) - quantiles(values, member, members, 0.1)
-    return spread

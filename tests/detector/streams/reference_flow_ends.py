@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from pepscope.captures.packets import Direction, Int64Array, Mark, PacketColumns, TcpFlag
@@ -9,13 +11,24 @@ from pepscope.captures.packets import Direction, Int64Array, Mark, PacketColumns
 _ECN = np.uint16(TcpFlag.ECE | TcpFlag.CWR | TcpFlag.AE)
 
 
-def opening(packets: PacketColumns, direction: Direction) -> tuple[object, ...] | None:
-    """Copies, windows, IP IDs, TSvals, ECN bits and hop limit of a flow's SYN; None without any."""
+class Opening(NamedTuple):
+    """Copies, windows, IP IDs, TSvals and ECN bits of a flow's SYN, and the hop limit of the first copy."""
+
+    copies: int
+    windows: frozenset[int]
+    ip_ids: frozenset[int]
+    tsvals: frozenset[int]
+    ecn: frozenset[int]
+    ttl: int
+
+
+def opening(packets: PacketColumns, direction: Direction) -> Opening | None:
+    """Those of a flow's SYN; None without any."""
     rows = np.flatnonzero(packets.going(direction) & packets.flagged(TcpFlag.SYN))
     if len(rows) == 0:
         return None
     stamped = rows[packets.marked(Mark.HAS_TIMESTAMPS)[rows]]
-    return (
+    return Opening(
         len(rows),
         _values(packets.window_bytes[rows].astype(np.int64)),
         _values(packets.ip_id[rows].astype(np.int64)),

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from detector.streams import payload_fingerprints
-from detector.streams.flow_ends import flow_ends
+from detector.streams.known import UNKNOWN
 from detector.streams.payload_fingerprints import Votes
 from pepscope import _core
 from pepscope.captures.packets import Direction, PayloadSample
@@ -25,12 +25,16 @@ seeds = st.integers(0, 2**32 - 1)
 @settings(deadline=None)
 @given(seeds, st.integers(0, 40), st.sampled_from(Direction))
 def test_ends_of_flows_are_those_of_the_reference(seed, count, direction):
-    packets = packets_of(np.random.default_rng(seed), count)
-    found = flow_ends(packets, direction)
-    held = (found.syn_windows, found.syn_ip_ids, found.syn_tsvals, found.syn_ecn)
-    opening = (found.syn_copies, *map(frozenset, held), found.syn_ttl)
-    assert (opening if found.syn_copies else None) == reference_flow_ends.opening(packets, direction)
-    assert found.fin_offset == reference_flow_ends.fin_offset(packets, direction)
+    random = np.random.default_rng(seed)
+    near, far = packets_of(random, count), packets_of(random, count)
+    left, came = (near, far) if direction is Direction.UP else (far, near)
+    found = {name: column[direction, 0] for name, column in _core.openings([near], [far]).items()}
+    for end, packets in (("left", left), ("arrived", came)):
+        one = reference_flow_ends.opening(packets, direction)
+        held = (one.copies, one.ttl, min(one.windows), max(one.ecn)) if one else (0, 0, 0, 0)
+        assert tuple(found[f"{name}_{end}"] for name in ("copies", "ttl", "window", "ecn")) == held
+    fin = reference_flow_ends.fin_offset(near, direction)
+    assert _core.fin_offsets([near])[direction, 0] == (UNKNOWN if fin is None else fin)
 
 
 @settings(deadline=None)

@@ -9,7 +9,7 @@ from detector.detection import detect
 from detector.method import Context, Findings, Method, Observation, compares_streams
 from detector.pair import Pair
 from detector.verdict import judging, loading_order
-from detector.verdict.judging import examine, judge_observations, judge_pair
+from detector.verdict.judging import judge_columns, judge_observations, judge_pair
 from pepscope.results.verdicts import Evidence
 from tests.detector.corpus import CORPUS, pairs
 
@@ -44,7 +44,8 @@ def test_a_method_is_called_once_for_all_to_which_it_applies(
 
     declared = (method("streams", compares_streams), method("all", lambda _: True), method("none", lambda _: False))
     monkeypatch.setattr(judging, "methods", lambda: declared)
-    found = examine([Observation(pair) for pair in several])
+    judged = judge_columns([Observation(pair) for pair in several]).found
+    found = [judged.evidence(row) for row in range(len(several))]
     assert calls == [[several[0], several[2]], several]
     assert [[item.method for item in evidence] for evidence in found] == [[], ["all"], ["streams", "all"]]
     assert [evidence[-1].summary for evidence in found[1:]] == [str(pair.names) for pair in several[1:]]

@@ -52,9 +52,6 @@ def test_senders_are_those_of_the_packets(capture: Capture) -> None:
         counts = Counter(packets.ttl[later].tolist())
         assert found.later_packets[row] == len(later)
         assert found.hop_limit[row] == min(counts, key=lambda limit: (-counts[limit], limit), default=-1)
-        assert found.least_hop_limit[row] == min(counts, default=-1)
-        assert found.most_hop_limit[row] == max(counts, default=-1)
-        assert found.zero_ip_ids[row] == (packets.ip_id[later] == 0).sum()
         stamped = later[packets.marks[later] & Mark.HAS_TIMESTAMPS != 0]
         assert found.ticked_packets[row] == len(stamped)
         if len(stamped):
@@ -77,9 +74,9 @@ def test_option_kinds_are_those_of_the_syn(capture: Capture) -> None:
 def test_load_responses_are_those_of_the_packets(capture: Capture) -> None:
     found = capture.load_responses()
     for row, way, packets in directed(capture):
-        samples, filling, data = [], 0, 0
+        samples = []
         flights: list[tuple[int, int]] = []
-        acknowledged, highest, edge, longest = None, -(1 << 62), None, 0
+        acknowledged, highest = None, -(1 << 62)
         for place in range(len(packets)):
             if packets.flags[place] & (TcpFlag.RST | TcpFlag.SYN):
                 continue
@@ -87,22 +84,18 @@ def test_load_responses_are_those_of_the_packets(capture: Capture) -> None:
                 payload = int(packets.payload_bytes[place])
                 end = int(packets.sequence_offset[place]) + payload
                 if payload and end > highest:
-                    highest, data, longest = end, data + 1, max(longest, payload)
-                    filling += edge is not None and end + longest > edge
+                    highest = end
                     flights.append((end, end - (end - payload if acknowledged is None else acknowledged)))
                 continue
             offset = int(packets.acknowledgement_offset[place])
             if offset == NO_ACKNOWLEDGEMENT:
                 continue
-            window_edge = offset + int(packets.window_bytes[place])
-            edge = window_edge if edge is None else max(edge, window_edge)
             acknowledged = offset if acknowledged is None else max(acknowledged, offset)
             covered = [flight for end, flight in flights if end <= offset]
             flights = [(end, flight) for end, flight in flights if end > offset]
             if covered and packets.round_trip_time_ns[place] >= 0:
                 samples.append((int(packets.round_trip_time_ns[place]), covered[-1]))
-        assert (found.samples[row], found.data_packets[row]) == (len(samples), data)
-        assert found.window_filling_packets[row] == filling
+        assert found.samples[row] == len(samples)
         assert found.least_ns[row] == min((sample[0] for sample in samples), default=-1)
         times, sizes = [sample[0] for sample in samples], [sample[1] for sample in samples]
         if len(set(times)) > 1 and len(set(sizes)) > 1:

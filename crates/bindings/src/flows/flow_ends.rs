@@ -1,10 +1,9 @@
-//! Where a flow begins and ends, from packet columns to a record.
+//! Where flows begin and end, from packet columns to columns of connections.
 
 use std::collections::HashMap;
 
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
-use pepscope_evidence::flows::ends::FlowEnds as Ends;
 use pepscope_evidence::flows::opening_options::without_stamps;
 use pepscope_evidence::flows::openings::{passed, Passed};
 use pyo3::exceptions::PyValueError;
@@ -14,39 +13,6 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::captures::packets::PacketArrays;
 use crate::record::number_or_unknown;
-
-/// The record of the crate.
-#[pyclass(module = "pepscope._core", frozen, get_all)]
-pub(crate) struct FlowEnds {
-    syn_copies: usize,
-    syn_windows: Vec<u32>,
-    syn_ip_ids: Vec<u16>,
-    syn_tsvals: Vec<u32>,
-    syn_ecn: Vec<u16>,
-    syn_ttl: u8,
-    fin_offset: Option<i64>,
-}
-
-impl From<Ends> for FlowEnds {
-    fn from(found: Ends) -> Self {
-        Self {
-            syn_copies: found.syn_copies,
-            syn_windows: found.syn_windows.iter().collect(),
-            syn_ip_ids: found.syn_ip_ids.iter().collect(),
-            syn_tsvals: found.syn_tsvals.iter().collect(),
-            syn_ecn: found.syn_ecn.iter().collect(),
-            syn_ttl: found.syn_ttl,
-            fin_offset: found.fin_offset,
-        }
-    }
-}
-
-/// The two ends of the flow of `direction`.
-#[pyfunction]
-pub(crate) fn flow_ends(py: Python<'_>, direction: u8, packets: PacketArrays<'_>) -> PyResult<FlowEnds> {
-    let columns = packets.columns()?;
-    Ok(py.detach(|| columns.flow_ends(direction)).into())
-}
 
 /// Greatest stream offset at which a FIN stands in many connections, as an array with a row a direction.
 #[pyfunction]
@@ -97,7 +63,7 @@ pub(crate) fn openings<'py>(
     let mut found: Vec<[Passed; 2]> = Vec::with_capacity(clients.len());
     for (client, server) in clients.iter().zip(&servers) {
         let (near, far) = (client.columns()?, server.columns()?);
-        found.push([passed(&near.flow_ends(0), &far.flow_ends(0)), passed(&far.flow_ends(1), &near.flow_ends(1))]);
+        found.push([passed(&near.syn_copies(0), &far.syn_copies(0)), passed(&far.syn_copies(1), &near.syn_copies(1))]);
     }
     let columns = PyDict::new(py);
     let values: [(&str, Number); 12] = [

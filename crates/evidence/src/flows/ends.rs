@@ -44,59 +44,45 @@ impl<T: Copy + PartialEq> FromIterator<T> for Few<T> {
     }
 }
 
-/// What the copies of a flow's SYN hold, and where its FIN stands; numbers in order of capture, runs of equal ones once.
+/// What the copies of a flow's SYN (or SYN-ACK) hold; numbers in order of capture, runs of equal ones once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FlowEnds {
-    /// Copies of the SYN.
-    pub syn_copies: usize,
+pub struct SynCopies {
+    pub count: usize,
     /// As in the column: unscaled in a SYN.
-    pub syn_windows: Few<u32>,
-    pub syn_ip_ids: Few<u16>,
+    pub windows: Few<u32>,
+    pub ip_ids: Few<u16>,
     /// Of the copies with timestamps.
-    pub syn_tsvals: Few<u32>,
+    pub tsvals: Few<u32>,
     /// ECE, CWR and AE.
-    pub syn_ecn: Few<u16>,
+    pub ecn: Few<u16>,
     /// Hop limit of the first copy, 0 without any.
-    pub syn_ttl: u8,
-    /// Greatest stream offset at which a FIN stands, behind the payload that it carries.
-    pub fin_offset: Option<i64>,
+    pub ttl: u8,
 }
 
 impl Packets<'_> {
-    /// The two ends of the flow of `direction`.
-    pub fn flow_ends(&self, direction: u8) -> FlowEnds {
+    /// The copies of the SYN of the flow of `direction`.
+    pub fn syn_copies(&self, direction: u8) -> SynCopies {
         const ECN: u16 = flag::ECE | flag::CWR | flag::AE;
-        let mut found = FlowEnds::default();
-        let ends = bearing(self.flags, flag::SYN | flag::FIN);
-        for place in ends.filter(|&place| self.direction[place] == direction) {
-            let flags = self.flags[place];
-            if flags & flag::FIN != 0 {
-                found.fin_offset = found.fin_offset.max(Some(self.end_offset(place)));
+        let mut found = SynCopies::default();
+        for place in bearing(self.flags, flag::SYN).filter(|&place| self.direction[place] == direction) {
+            if found.count == 0 {
+                found.ttl = self.ttl[place];
             }
-            if flags & flag::SYN != 0 {
-                if found.syn_copies == 0 {
-                    found.syn_ttl = self.ttl[place];
-                }
-                found.syn_copies += 1;
-                found.syn_windows.add(self.window_bytes[place]);
-                found.syn_ip_ids.add(self.ip_id[place]);
-                found.syn_ecn.add(flags & ECN);
-                if self.marks[place] & mark::HAS_TIMESTAMPS != 0 {
-                    found.syn_tsvals.add(self.tsval[place]);
-                }
+            found.count += 1;
+            found.windows.add(self.window_bytes[place]);
+            found.ip_ids.add(self.ip_id[place]);
+            found.ecn.add(self.flags[place] & ECN);
+            if self.marks[place] & mark::HAS_TIMESTAMPS != 0 {
+                found.tsvals.add(self.tsval[place]);
             }
         }
         found
     }
 
-    /// The end of the flow of `direction` alone, as its `fin_offset` has it.
+    /// Greatest stream offset at which a FIN of `direction` stands, behind the payload that it carries.
     pub fn fin_offset(&self, direction: u8) -> Option<i64> {
         let own = bearing(self.flags, flag::FIN).filter(|&place| self.direction[place] == direction);
-        own.map(|place| self.end_offset(place)).max()
-    }
-
-    fn end_offset(&self, place: usize) -> i64 {
-        self.sequence_offset[place].wrapping_add(i64::from(self.payload_bytes[place]))
+        own.map(|place| self.sequence_offset[place].wrapping_add(i64::from(self.payload_bytes[place]))).max()
     }
 }
 
@@ -119,17 +105,15 @@ mod tests {
             marks: &[mark::HAS_TIMESTAMPS, 0, 0, 0, 0],
             ..Packets::default()
         };
-        let up = FlowEnds {
-            syn_copies: 2,
-            syn_windows: [512].into_iter().collect(),
-            syn_ip_ids: [1, 2].into_iter().collect(),
-            syn_tsvals: [7].into_iter().collect(),
-            syn_ecn: [flag::ECE, 0].into_iter().collect(),
-            syn_ttl: 64,
-            fin_offset: Some(100),
+        let up = SynCopies {
+            count: 2,
+            windows: [512].into_iter().collect(),
+            ip_ids: [1, 2].into_iter().collect(),
+            tsvals: [7].into_iter().collect(),
+            ecn: [flag::ECE, 0].into_iter().collect(),
+            ttl: 64,
         };
-        assert_eq!(packets.flow_ends(0), up);
-        assert_eq!((packets.flow_ends(1).syn_copies, packets.flow_ends(1).fin_offset), (1, None));
+        assert_eq!((packets.syn_copies(0), packets.syn_copies(1).count), (up, 1));
         assert_eq!([packets.fin_offset(0), packets.fin_offset(1)], [Some(100), None]);
     }
 }

@@ -1,6 +1,6 @@
 //! SYN (or SYN-ACK) of one direction in two captures, as it left and as it arrived.
 
-use crate::flows::ends::{Few, FlowEnds};
+use crate::flows::ends::{Few, SynCopies};
 
 /// Whether two sets of numbers have one in common: equal, other, or unknown where a side has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,17 +31,17 @@ pub struct Passed {
 }
 
 /// Compares an opening segment at its emitter with the same one in the other capture.
-pub fn passed(left: &FlowEnds, came: &FlowEnds) -> Passed {
+pub fn passed(left: &SynCopies, came: &SynCopies) -> Passed {
     let sides = [left, came];
     Passed {
-        copies: sides.map(|side| side.syn_copies),
-        ttl: sides.map(|side| side.syn_ttl),
-        window: sides.map(|side| side.syn_windows.iter().min().unwrap_or(0)),
-        windows: common(&left.syn_windows, &came.syn_windows),
-        tsvals: common(&left.syn_tsvals, &came.syn_tsvals),
-        ip_ids: ip_ids(&left.syn_ip_ids, &came.syn_ip_ids),
-        ecn: common(&left.syn_ecn, &came.syn_ecn),
-        most_ecn: sides.map(|side| side.syn_ecn.iter().max().unwrap_or(0)),
+        copies: sides.map(|side| side.count),
+        ttl: sides.map(|side| side.ttl),
+        window: sides.map(|side| side.windows.iter().min().unwrap_or(0)),
+        windows: common(&left.windows, &came.windows),
+        tsvals: common(&left.tsvals, &came.tsvals),
+        ip_ids: ip_ids(&left.ip_ids, &came.ip_ids),
+        ecn: common(&left.ecn, &came.ecn),
+        most_ecn: sides.map(|side| side.ecn.iter().max().unwrap_or(0)),
     }
 }
 
@@ -70,9 +70,9 @@ fn ip_ids(left: &Few<u16>, came: &Few<u16>) -> Common {
 mod tests {
     use super::*;
 
-    fn opening(ids: &[u16], windows: &[u32]) -> FlowEnds {
-        let (syn_ip_ids, syn_windows) = (ids.iter().copied().collect(), windows.iter().copied().collect());
-        FlowEnds { syn_copies: 1, syn_ip_ids, syn_windows, ..FlowEnds::default() }
+    fn opening(ids: &[u16], windows: &[u32]) -> SynCopies {
+        let (ip_ids, windows) = (ids.iter().copied().collect(), windows.iter().copied().collect());
+        SynCopies { count: 1, ip_ids, windows, ..SynCopies::default() }
     }
 
     #[test]
@@ -90,6 +90,6 @@ mod tests {
         let found = passed(&opening(&[1], &[600, 512]), &opening(&[1], &[512]));
         assert_eq!((found.windows, found.window), (Common::Equal, [512, 512]));
         assert_eq!(passed(&opening(&[1], &[600]), &opening(&[1], &[512])).windows, Common::Other);
-        assert_eq!(passed(&opening(&[1], &[600]), &FlowEnds::default()).windows, Common::Unknown);
+        assert_eq!(passed(&opening(&[1], &[600]), &SynCopies::default()).windows, Common::Unknown);
     }
 }

@@ -8,8 +8,7 @@ import numpy as np
 
 from pepscope.captures.senders import LoadResponses, Senders
 
-_COUNTED = {"later_packets", "zero_ip_ids", "ticked_packets", "samples", "data_packets", "window_filling_packets"}
-_COUNTED |= {"times_shut", "shut_ns", "largest_window_bytes", "duplicate_acks", "train_bytes", "train_spread_ns"}
+_COUNTED = {"later_packets", "ticked_packets", "samples", "times_shut", "shut_ns", "train_bytes", "train_spread_ns"}
 
 
 def senders(connections: int, far: int, **columns: Any) -> Senders:

@@ -7,8 +7,6 @@ import pytest
 
 from detector.one_capture.senders.stacks import (
     asked_alike,
-    contradictions,
-    declared_system,
     form_codes,
     group_stacks,
     known_stacks,
@@ -83,30 +81,3 @@ def test_systems_are_told_by_options_and_initial_hop_limit() -> None:
 def test_the_table_has_no_two_entries_of_one_form() -> None:
     forms = [(stack.initial_hop_limit, stack.option_kinds) for stack in known_stacks()]
     assert len(forms) == len(set(forms))
-
-
-@pytest.mark.parametrize(
-    ("agent", "system"),
-    [
-        (b"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36", "windows"),
-        (b"Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36", "android"),
-        (b"Mozilla/5.0 (iPhone; CPU iPhone OS 17_1 like Mac OS X)", "darwin"),
-        (b"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)", "darwin"),
-        (b"Mozilla/5.0 (X11; Linux x86_64; rv:120.0)", "linux"),
-        (b"curl/8.5.0", None),
-    ],
-)
-def test_user_agents_name_systems(agent: bytes, system: str | None) -> None:
-    assert declared_system(b"GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: " + agent + b"\r\n\r\n") == system
-    assert declared_system(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nUser-Agent: " + agent) is None
-
-
-def test_a_request_of_another_system_than_the_syn_contradicts() -> None:
-    made = senders(
-        6, 0,
-        syn_hop_limit=[60, 60, 113, 60, 64, -1], hop_limit=[60, 60, 113, 60, 57, -1],
-        option_kinds=[LINUX, LINUX, WINDOWS, LINUX, LINUX, ()],
-    )  # fmt: skip
-    agents = [b"Windows NT 10.0", b"Linux; Android 14", b"Windows NT 10.0", None, b"Windows NT 10.0", b"iPhone"]
-    requests = [None if name is None else b"GET / HTTP/1.1\r\nUser-Agent: X (" + name + b")\r\n" for name in agents]
-    assert contradictions(made, requests).tolist() == [1, 0, 0, -1, -1, -1]
