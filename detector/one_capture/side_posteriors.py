@@ -18,12 +18,12 @@ from detector.one_capture.hypotheses.alike_ports import (
     open_networks,
     with_alike_ports,
 )
-from detector.one_capture.hypotheses.beside_exchanges import of_clients, of_servers
 from detector.one_capture.hypotheses.moments import answer_pairs
 from detector.one_capture.hypotheses.passing.passed_handshakes import passed_nats
 from detector.one_capture.hypotheses.posteriors import Posterior
 from detector.one_capture.hypotheses.regular_looks import Clients
 from detector.one_capture.hypotheses.side_evidence import SideEvidence
+from detector.one_capture.hypotheses.transport_nats import near_legs_of_clients, near_legs_of_servers
 from detector.one_capture.likelihoods.answered_handshakes import Acknowledged, handshake_nats
 from detector.one_capture.likelihoods.client_stacks import client_stack_nats
 from detector.one_capture.likelihoods.closes import closes, last_round_trips_s, no_closes
@@ -129,12 +129,12 @@ def _weigh(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
     if at_client:
         # What a proxy leads to is no path of the network's, and says nothing about its other ports.
         of_stacks, one_way, farther = np.zeros(groups), np.zeros(groups, np.bool_), where.asks_proxy
-        beside = of_servers(timing, variation_s, evidence.waiting, _server_stacks(vantage, where), where)
+        near_legs = near_legs_of_servers(timing, variation_s, evidence.waiting, _server_stacks(vantage, where), where)
     else:
         of_stacks = answered * _client_stack_nats(vantage, where)
         one_way, farther = come_one_way(vantage.columns, where), farther_ports(timing, where)
-        beside = of_clients(vantage, where, timing, variation_s, answered, of_stacks)
-    of_groups = evidence.weighed(where.member_group, groups, beside)
+        near_legs = near_legs_of_clients(vantage, where, timing, variation_s, answered, of_stacks)
+    of_groups = evidence.weighed(where.member_group, groups, near_legs)
     equal = equal_port_nats(timing, where, side, of_groups.split, of_groups.leg_nats, 1 - LEAST_WHOLE[side])
     of_groups = _less_split(of_groups, np.where(answered, equal, 0.0), PRIORS[side].split)
     if not at_client:
@@ -148,7 +148,7 @@ def _weigh(vantage: VantageColumns, side: GroupSide, where: Places, *, each: boo
         variation_s=variation_s,
         reference_s=evidence.reference.round_trip_s,
         other_port_s=evidence.ports.round_trip_s,
-        near_nats=beside.split - beside.end,
+        near_nats=near_legs.split - near_legs.end,
         stack_nats=of_stacks,
         groups=of_groups,
         alone=alone,

@@ -58,34 +58,37 @@ _IN_HANDSHAKES_ALONE = 0.3
 class MemberNats(Struct, frozen=True):
     """Log-likelihoods of what members' exchanges say, priors of members included.
 
-    `parts` by way of being end to end (rows, see `PROMPT`) and member, `fronts` of the last of these, `legs` by
-    member and each of `HIDDEN_S` where everything crosses the leg, `legs_behind_tls` where TLS ends at the split point;
-    `unsteady` by member, given a leg that varies, or a host behind it, as much as hosts that are late do; `late` are
-    the row of `parts` where everything is late, and `device`, given a device that delays its closes as it does its
-    answers, in rows: late in ways of their own, and as steady as a leg, and of the first one row more, where libraries
-    alone are late, in TLS handshakes; `programs` by member and time, given programs that compute for so long before all
-    that they say, as steadily as a leg would take, in rows: those that do so before they close as well, those that
-    close at once, and both once more where libraries compute keys for any time before TLS handshake flights;
-    `slow_handshakes` likewise, given libraries that do so before TLS handshake flights alone, and
-    `slow_handshakes_behind` by leg, given such libraries behind it;
-    `answers`: whether a member answered anything, `shakes_hands`, whether in TLS handshakes, and `speaks_web`, whether
-    TLS or HTTP. `habits` are legs by each habit of split points (`crossing_habits.HABIT_NATS`), where these tell
-    anything; `legs` are those of any one.
+    Members are the last axis, but where legs, or other times, are: these are each of `HIDDEN_S`.
     """
 
+    #: By way of being end to end (rows, see `PROMPT`).
     parts: Floats
+    #: The last of these ways: behind a front of the site's.
     fronts: FrontNats
+    #: The row of `parts` where everything is late, by how (rows): in ways of their own, as steadily as a leg, and where
+    #: libraries alone are late, in TLS handshakes.
     late: Floats
+    #: Given a device that delays its closes as it does its answers (rows): in ways of its own, as steadily as a leg.
     device: Floats
+    #: By member and leg, given that everything crosses it; of any one habit of split points.
     legs: Floats
+    #: By member and leg, given that TLS ends at the split point.
     legs_behind_tls: Floats
+    #: By program (rows), member and time, given programs that compute for so long before all that they say, as steadily
+    #: as a leg would take: those that do so before they close as well, those that close at once, and both once more
+    #: where libraries compute keys for any time before TLS handshake flights.
     programs: Floats
+    #: By member and time, given libraries that compute keys for so long before TLS handshake flights alone.
     slow_handshakes: Floats
+    #: By member and leg, given such libraries behind it.
     slow_handshakes_behind: Floats
+    #: Given a leg that varies, or a host behind it, as much as hosts that are late do.
     unsteady: Floats
+    #: Whether a member answered anything, whether in TLS handshakes, and whether it speaks TLS or HTTP.
     answers: npt.NDArray[np.bool_]
     shakes_hands: npt.NDArray[np.bool_]
     speaks_web: npt.NDArray[np.bool_]
+    #: Legs by each habit of split points (`crossing_habits.HABIT_NATS`), where habits tell anything.
     habits: Legs | None = None
 
     @property
@@ -95,13 +98,12 @@ class MemberNats(Struct, frozen=True):
 
     def of(self, members: Ints) -> MemberNats:
         """Those of some members."""
-        return MemberNats(
-            self.parts[:, members], self.fronts.of(members), self.late[:, members], self.device[:, members],
-            self.legs[members], self.legs_behind_tls[members], self.programs[:, members],
-            self.slow_handshakes[members], self.slow_handshakes_behind[members], self.unsteady[members],
-            self.answers[members], self.shakes_hands[members], self.speaks_web[members],
-            None if self.habits is None else self.habits.of(members),
-        )  # fmt: skip
+        columns = {
+            name: getattr(self, name)[:, members] if name in _IN_ROWS else getattr(self, name)[members]
+            for name in _COLUMNS
+        }
+        habits = None if self.habits is None else self.habits.of(members)
+        return MemberNats(**columns, fronts=self.fronts.of(members), habits=habits)
 
     def with_late_sometimes(
         self, known: npt.NDArray[np.bool_], sometimes: Floats, legs: Floats, priors: Priors
@@ -158,6 +160,11 @@ class MemberNats(Struct, frozen=True):
         return replace(self, parts=parts, fronts=fronts)
 
 
+#: Those of members that are arrays, and of these the ones whose members stand behind an axis of rows.
+_COLUMNS = tuple(name for name in MemberNats.__struct_fields__ if name not in ("fronts", "habits"))
+_IN_ROWS = ("parts", "late", "device", "programs")
+
+
 def member_nats(
     nats: ExchangeNats,
     speaks_web: npt.NDArray[np.bool_],
@@ -198,22 +205,33 @@ def member_nats(
         if priors.closes:  # as behind legs, hosts may be late in all by themselves
             slow_handshakes = np.logaddexp(log(1 - priors.late) + slow_handshakes, parts[LATE][:, None])
     return MemberNats(
-        parts, fronts, late, device, legs, behind_tls, programs, slow_handshakes, slow_behind, unsteady, answers,
-        nats.shakes_hands, speaks_web, of_habits,
-    )  # fmt: skip
+        parts=parts,
+        fronts=fronts,
+        late=late,
+        device=device,
+        legs=legs,
+        legs_behind_tls=behind_tls,
+        programs=programs,
+        slow_handshakes=slow_handshakes,
+        slow_handshakes_behind=slow_behind,
+        unsteady=unsteady,
+        answers=answers,
+        shakes_hands=nats.shakes_hands,
+        speaks_web=speaks_web,
+        habits=of_habits,
+    )
 
 
 def joined_members(every: Sequence[MemberNats]) -> MemberNats:
     """Members one after the other."""
     if len(every) == 1:
         return every[0]
-    rows = ("parts", "late", "device", "programs")
-    habits = [each.habits for each in every if each.habits is not None]
-    return MemberNats(**{
-        name: np.concatenate([getattr(each, name) for each in every], axis=1 if name in rows else 0)
-        for name in MemberNats.__struct_fields__
-        if name not in ("fronts", "habits")
-    }, fronts=joined_fronts([each.fronts for each in every]), habits=joined_legs(habits))  # fmt: skip
+    columns = {
+        name: np.concatenate([getattr(each, name) for each in every], axis=1 if name in _IN_ROWS else 0)
+        for name in _COLUMNS
+    }
+    habits = joined_legs([each.habits for each in every if each.habits is not None])
+    return MemberNats(**columns, fronts=joined_fronts([each.fronts for each in every]), habits=habits)
 
 
 def _late(nats: ExchangeNats, applications: LateApplication, paths: Paths, steady: float) -> Floats:

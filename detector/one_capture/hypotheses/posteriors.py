@@ -1,24 +1,10 @@
 """What one capture says of networks: the posterior of each hypothesis from exchanges, handshakes and references.
 
 A *member* is what has a hidden leg of its own: a server's address at the client's side, a client's at the server's. A
-*group* is judged as a whole: one rule governs its members. The hypotheses for a group are
-
-- end to end: no hidden leg at any member; each member may be late by itself, in all its answers or in those that an
-  application or a person gives, or, where servers are judged, have a leg inside the server's own site: behind a
-  balancer that relays everything, or behind a front end that answers TLS handshakes itself;
-- a split in the network: a hidden leg at every member, some of them too short to show. TLS may end at the split point;
-  it may connect before it answers a handshake, be a cache, or have legs that vary as hosts do: `hypotheses/splits.py`;
-- a fleet: clients of one make, all of which take their time before every answer, or before those of applications;
-- hosts that are alike: one sort of path delays all their answers by the same short time;
-- busy hosts: most members are late, each in its own way;
-- devices: most members' devices delay all that they say, each in its own way, and their closes as well;
-- slow handshakes: libraries compute keys for as long, and as steadily, as a leg would take;
-- edges: servers beside each other answer TLS handshakes, or what they hold, at once, and fetch the rest from afar, or
-  make it;
-- one front: all servers of one operator stand behind one balancer or front end of the site's;
-- programs: end to end, and machines compute for as long, and as steadily, as a leg would take before all that they
-  say, but for what libraries answer;
-- handshakes answered for others (SYN proxies and cookies): data pass end to end, but the handshake says nothing.
+*group* is judged as a whole: one rule governs its members. The hypotheses for a group are those of `GroupHypothesis`.
+End to end each member may be late by itself, in all its answers or in those that an application or a person gives, or,
+where servers are judged, have a leg inside the server's own site: behind a balancer that relays everything, or behind a
+front end that answers TLS handshakes itself.
 
 Probabilities multiply over exchanges, tempered within a connection (`CONNECTION_CORRELATION`), because what delays one
 exchange of a connection often delays the next one. Delays and legs that are not known are integrated over.
@@ -26,24 +12,75 @@ exchange of a connection often delays the next one. Delays and legs that are not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from detector.one_capture.hypotheses.beside_exchanges import Seen
 from detector.one_capture.hypotheses.cached_answers import CacheNats
+from detector.one_capture.hypotheses.group_exchanges import GroupExchangeNats, group_exchange_nats
 from detector.one_capture.hypotheses.habits.late_answers import CLOSES_AT_ONCE
 from detector.one_capture.hypotheses.member_nats import LATE, LATE_APPLICATION, PROMPT, SITE, MemberNats
-from detector.one_capture.hypotheses.of_exchanges import OfExchanges, of_exchanges
 from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import any_leg, by_group, log, sum_nats
+from detector.one_capture.hypotheses.transport_nats import TransportNats
 from detector.one_capture.likelihoods.priors import Priors
 from detector.one_capture.likelihoods.references.port_references import PortReferences
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
 from detector.one_capture.members import Ints
+
+
+class GroupHypothesis(StrEnum):
+    """What may explain all that a group's members show."""
+
+    #: A split in the network: a hidden leg at every member, some of them too short to show. TLS may end at the split
+    #: point. See `hypotheses/splits.py` for this one and the next three.
+    SPLIT = "split"
+    #: The same, and it connects to the server before it answers a handshake.
+    CONNECTS_FIRST = "connects first"
+    #: The same, and it is a cache.
+    CACHE = "cache"
+    #: The same, and legs, or hosts behind them, vary as hosts that are late do.
+    UNSTEADY = "unsteady"
+    #: The same, and devices behind it delay all that they say.
+    SPLIT_AND_DEVICES = "split and devices"
+    #: The same, and libraries behind it compute keys for as long as a leg takes.
+    SPLIT_AND_SLOW_HANDSHAKES = "split and slow handshakes"
+    #: A split point that holds its acknowledgements back (`HOLDS_ACKS`).
+    HOLDING = "holding"
+    #: End to end, and something answers handshakes for hosts (SYN proxies and cookies): data pass, and the handshake
+    #: says nothing.
+    HANDSHAKES_ANSWERED = "handshakes answered"
+    #: End to end, each member prompt or late by itself.
+    EACH_BY_ITSELF = "each by itself"
+    #: End to end, and hosts are alike: one sort of path delays all their answers by the same short time.
+    ALIKE = "alike"
+    #: Clients of one make, all of which take their time before the answers of applications, ...
+    ALIKE_APPLICATIONS_LATE = "alike, applications late"
+    #: ... or before every answer: a fleet.
+    FLEET = "fleet"
+    #: Most members are late, each in its own way.
+    BUSY = "busy"
+    #: Most members' devices delay all that they say, each in its own way, and their closes as well.
+    DEVICES = "devices"
+    #: All servers of one operator stand behind one balancer or front end of the site's.
+    ONE_FRONT = "one front"
+    #: Machines compute for as long, and as steadily, as a leg would take before all that they say, but for what
+    #: libraries answer.
+    PROGRAMS = "programs"
+    #: Servers beside each other answer TLS handshakes, or what they hold, at once; the rest they fetch from afar, or
+    #: make.
+    EDGES = "edges"
+    #: Libraries compute keys for as long, and as steadily, as a leg would take.
+    SLOW_HANDSHAKES = "slow handshakes"
+    #: Hosts behind one address take a time of their own in each connection before all that they say.
+    OWN_TIMES = "own times"
+
+
+_Of = GroupHypothesis
 
 #: Of networks that are end to end, those whose members are alike: one link and one sort of application.
 _ALIKE = 0.5
@@ -62,17 +99,19 @@ _DEVICES_SHARE = 0.9
 HOLDS_ACKS = 0.005
 
 #: Hypotheses of a split in the network but for that of one whose acknowledgements are held back.
-_SPLITS = ("split", "connects first", "cache", "unsteady", "split and devices", "split and slow handshakes")
+_SPLITS = (
+    _Of.SPLIT, _Of.CONNECTS_FIRST, _Of.CACHE, _Of.UNSTEADY, _Of.SPLIT_AND_DEVICES, _Of.SPLIT_AND_SLOW_HANDSHAKES,
+)  # fmt: skip
 
 #: Hypotheses of groups that are late, but for those in which members are late each by itself.
-_LATE = ("busy", "devices", "programs", "slow handshakes", "own times")
+_LATE = (_Of.BUSY, _Of.DEVICES, _Of.PROGRAMS, _Of.SLOW_HANDSHAKES, _Of.OWN_TIMES)
 
 #: Of edges, those that fetch what they do not hold over connections of their own, which crosses a leg inside the site
 #: as behind a front; the others make it. Assumed: no number of answers tells one from the other.
 _EDGES_FETCH = 0.5
 
 #: Hypotheses that say where no server's own leg is: in the network, behind one front, or nowhere known.
-_NOT_EACH_BY_ITSELF = (*_SPLITS, "holding", "handshakes answered", "one front")
+_NOT_EACH_BY_ITSELF = (*_SPLITS, _Of.HOLDING, _Of.HANDSHAKES_ANSWERED, _Of.ONE_FRONT)
 
 #: Of groups of clients, those in which an address is several clients', each of which has its own connections: behind a
 #: NAT, as homes, companies and carriers have one, or a relay with an address of its own. Assumed.
@@ -80,8 +119,8 @@ _CROWDS = 0.5
 
 #: Hypotheses in which each client has a leg, or is late, by itself.
 _BY_CLIENT = (
-    "split", "unsteady", "split and devices", "split and slow handshakes", "each by itself", "busy", "devices",
-    "programs", "slow handshakes", "own times",
+    _Of.SPLIT, _Of.UNSTEADY, _Of.SPLIT_AND_DEVICES, _Of.SPLIT_AND_SLOW_HANDSHAKES, _Of.EACH_BY_ITSELF, _Of.BUSY,
+    _Of.DEVICES, _Of.PROGRAMS, _Of.SLOW_HANDSHAKES, _Of.OWN_TIMES,
 )  # fmt: skip
 
 #: Of clients that are late in all as steadily as a leg, those that take a time of their own in each connection, not one
@@ -94,26 +133,19 @@ BY_MEMBER = ("leg_nats", "member_site", "member_wired_site")
 
 
 class Posterior(Struct, frozen=True):
-    """Probabilities of groups (one element a group) and of their members' hidden legs.
+    """Probabilities of groups, one element a group, and of their members' hidden legs. Those from `split` to `site` sum
+    to one."""
 
-    `split`, `end`, `late` (end to end, and every member late in all answers, or most of them in their own ways, devices
-    and programs among them), `fleet`, `handshakes_answered`, `holding` (a split whose acknowledgements are held back)
-    and `site` (a leg inside the server's own site at every member, as edges that fetch have) sum to one. `leg_nats` is
-    the log posterior of each member's leg over `HIDDEN_S` given that it has one; `member_site` the probability of a leg
-    inside its site given that the group is end to end, and `member_wired_site` that of one behind which answers vary no
-    more than a wire.
-    """
-
-    split: Floats
-    end: Floats
-    late: Floats
-    fleet: Floats
-    handshakes_answered: Floats
-    holding: Floats
-    site: Floats
-    leg_nats: Floats
-    member_site: Floats
-    member_wired_site: Floats
+    split: Floats  # a split in the network, but for one whose acknowledgements are held back
+    end: Floats  # end to end, and not of what follows
+    late: Floats  # end to end, and every member late in all answers, or most in their own ways (devices, programs)
+    fleet: Floats  # end to end, and clients of one make take their time before every answer, or those of applications
+    handshakes_answered: Floats  # end to end, and something answers handshakes
+    holding: Floats  # a split whose acknowledgements are held back
+    site: Floats  # a leg inside the server's own site at every member, as edges that fetch have
+    leg_nats: Floats  # by member and each of `HIDDEN_S`: the log posterior of a member's leg, given that it has one
+    member_site: Floats  # by member: of a leg inside its site, given that the group is end to end
+    member_wired_site: Floats  # by member: of one behind which answers vary no more than a wire
 
     def replaced(self, others: Posterior, groups: Ints, members: Ints) -> Posterior:
         """The same with `others` at these groups and members."""
@@ -145,7 +177,7 @@ def any_reading(readings: Sequence[Posterior], group: Ints) -> Posterior:
 
 def posterior(
     groups: Groups,
-    seen: Seen,
+    transport: TransportNats,
     waiting: WaitingNats,
     answered: Floats,
     cached: CacheNats | None = None,
@@ -156,51 +188,67 @@ def posterior(
     its handshakes (`HandshakeNats.behind`); `cached` is None where caches are not thought of, `ports` where ports are
     not compared; `crowd` are the groups as if each connection were a client's of its own, None where an address is one
     client's."""
+    groups = _with_fronts_and_caches(groups, waiting, cached)
+    exchanges = group_exchange_nats(groups, transport, waiting, answered, ports)
+    nats = _nats(groups, transport, exchanges)
+    if crowd is not None:
+        nats = _with_crowds(nats, groups, crowd, transport, ports)
+    every = np.stack([*nats.values()])
+    shares = dict(zip(nats, np.exp(every - sum_nats(every.T)), strict=True))
+    return _summed_up(shares, groups, exchanges, ports)
+
+
+def _with_fronts_and_caches(groups: Groups, waiting: WaitingNats, cached: CacheNats | None) -> Groups:
+    """The same, given which members stand alone in their groups, and what caches show."""
     if cached is not None:
         sometimes = groups.members.with_late_sometimes(cached.known, cached.sometimes, cached.legs, groups.priors)
         groups = replace(groups, members=sometimes, hits=cached)
     answering = by_group(groups.members.answers.astype(np.float64), groups.group, groups.count)
     alone = answering[groups.group] <= 1
-    groups = replace(groups, members=groups.members.with_fronts(alone, waiting, groups.priors))
-    of = of_exchanges(groups, seen, waiting, answered, ports)
+    return replace(groups, members=groups.members.with_fronts(alone, waiting, groups.priors))
+
+
+def _summed_up(
+    shares: Mapping[GroupHypothesis, Floats], groups: Groups, exchanges: GroupExchangeNats, ports: PortReferences | None
+) -> Posterior:
+    """The `shares` of hypotheses, by group, as what verdicts need of them, and what they say of members."""
     members, parts, without = groups.members, groups.members.parts, groups.reference.nats[:, 0]
-    member_end, every_end = groups.end, of.end
-    nats = _nats(groups, seen, of)
-    if crowd is not None:
-        nats = _with_crowds(nats, groups, crowd, seen, ports)
-    every = np.stack([*nats.values()])
-    share = dict(zip(nats, np.exp(every - sum_nats(every.T)), strict=True))
     all_late, all_site = (
-        np.exp(by_group(parts[row] + without, groups.group, groups.count) - every_end) for row in (LATE, SITE)
+        np.exp(by_group(parts[row] + without, groups.group, groups.count) - exchanges.end) for row in (LATE, SITE)
     )
-    fetched = _EDGES_FETCH * share["edges"]
-    late = share["edges"] - fetched + np.sum([share[name] for name in _LATE], axis=0)
-    no_front = np.sum([share[name] for name in share if name not in _NOT_EACH_BY_ITSELF], axis=0)
-    of_end = np.maximum(share["one front"] + no_front, _NEVER)
-    one_front, fetching = ((each / of_end)[groups.group] for each in (share["one front"], fetched))
+    fetched = _EDGES_FETCH * shares[_Of.EDGES]
+    late = shares[_Of.EDGES] - fetched + np.sum([shares[each] for each in _LATE], axis=0)
+    no_front = np.sum([shares[each] for each in shares if each not in _NOT_EACH_BY_ITSELF], axis=0)
+    of_end = np.maximum(shares[_Of.ONE_FRONT] + no_front, _NEVER)
+    one_front, fetching = ((each / of_end)[groups.group] for each in (shares[_Of.ONE_FRONT], fetched))
     # Programs, libraries and edges take the time themselves.
-    by_themselves = share["programs"] + share["slow handshakes"] + share["edges"]
+    by_themselves = shares[_Of.PROGRAMS] + shares[_Of.SLOW_HANDSHAKES] + shares[_Of.EDGES]
     each_by_itself = (1 - one_front) * (1 - by_themselves / np.maximum(no_front, _NEVER))[groups.group]
-    beside = groups if ports is None else groups.beside(ports)
-    legs, behind_tls = beside.legs, beside.legs_behind_tls
     return Posterior(
-        split=np.sum([share[name] for name in _SPLITS], axis=0),
-        end=share["each by itself"] * np.maximum(1.0 - all_late - all_site, 0.0) + share["alike"],
-        late=share["each by itself"] * all_late + late,
-        fleet=share["alike, applications late"] + share["fleet"],
-        handshakes_answered=share["handshakes answered"],
-        holding=share["holding"],
-        site=share["each by itself"] * all_site + share["one front"] + fetched,
-        leg_nats=np.logaddexp(
-            legs + (of.crossing - of.split)[groups.group, None] - sum_nats(legs)[:, None],
-            behind_tls + (of.ends_tls - of.split)[groups.group, None] - sum_nats(behind_tls)[:, None],
-        ),
-        member_site=one_front + fetching + each_by_itself * np.exp(parts[SITE] + without - member_end),
-        member_wired_site=one_front + each_by_itself * np.exp(members.fronts.wired + without - member_end),
+        split=np.sum([shares[each] for each in _SPLITS], axis=0),
+        end=shares[_Of.EACH_BY_ITSELF] * np.maximum(1.0 - all_late - all_site, 0.0) + shares[_Of.ALIKE],
+        late=shares[_Of.EACH_BY_ITSELF] * all_late + late,
+        fleet=shares[_Of.ALIKE_APPLICATIONS_LATE] + shares[_Of.FLEET],
+        handshakes_answered=shares[_Of.HANDSHAKES_ANSWERED],
+        holding=shares[_Of.HOLDING],
+        site=shares[_Of.EACH_BY_ITSELF] * all_site + shares[_Of.ONE_FRONT] + fetched,
+        leg_nats=_leg_nats(groups if ports is None else groups.beside(ports), exchanges),
+        member_site=one_front + fetching + each_by_itself * np.exp(parts[SITE] + without - groups.end),
+        member_wired_site=one_front + each_by_itself * np.exp(members.fronts.wired + without - groups.end),
     )
 
 
-def _nats(groups: Groups, seen: Seen, of: OfExchanges) -> dict[str, Floats]:
+def _leg_nats(groups: Groups, exchanges: GroupExchangeNats) -> Floats:
+    """The log posterior of each member's leg, given that it has one: that everything crosses, or where TLS ends."""
+    legs, behind_tls = groups.legs, groups.legs_behind_tls
+    found: Floats = np.logaddexp(
+        legs + (exchanges.crossing - exchanges.split)[groups.group, None] - sum_nats(legs)[:, None],
+        behind_tls + (exchanges.ends_tls - exchanges.split)[groups.group, None] - sum_nats(behind_tls)[:, None],
+    )
+    return found
+
+
+def _nats(groups: Groups, transport: TransportNats, exchanges: GroupExchangeNats) -> dict[GroupHypothesis, Floats]:
     """Log-likelihoods of groups by hypothesis, priors included."""
     members, alike, priors = groups.members, groups.alike, groups.priors
     without = groups.reference.nats[:, 0]
@@ -214,42 +262,57 @@ def _nats(groups: Groups, seen: Seen, of: OfExchanges) -> dict[str, Floats]:
     whole = log(1.0 - priors.split)
     # What one member does, is no habit of many.
     together = np.where(summed(members.answers.astype(np.float64)) > 1, 1.0, _NEVER)
-    programs = priors.programs * (seen.programs > -np.inf)
-    fronts = groups.front_share() * (seen.one_front > -np.inf)
-    slow_handshakes = priors.slow_handshakes * (seen.slow_handshakes + of.slow_handshakes > -np.inf)
+    programs = priors.programs * (transport.programs > -np.inf)
+    fronts = groups.front_share() * (transport.one_front > -np.inf)
+    slow_handshakes = priors.slow_handshakes * (transport.slow_handshakes + exchanges.slow_handshakes > -np.inf)
     slow_keys = np.log(np.maximum(slow_handshakes, _NEVER))
-    edges = priors.edges * (of.edges > -np.inf)
+    edges = priors.edges * (exchanges.edges > -np.inf)
     late = together * (priors.fleet + priors.busy + priors.devices) + programs + slow_handshakes + edges + fronts
     plain = np.log(1.0 - late - priors.handshakes_answered)
     ordinary = 1 - HOLDS_ACKS - priors.connects_first - priors.caches - priors.unsteady
     are_alike = whole + plain + np.log(_ALIKE * together)
     busy = summed(_busy(members, priors) + without)
     return {
-        "split": log(priors.split * ordinary) + of.split + seen.split,
-        "connects first": log(priors.split * priors.connects_first) + of.connects_first + seen.connects_first,
-        "cache": log(priors.split * priors.caches) + of.cached + seen.split,
-        "unsteady": log(priors.split * priors.unsteady) + of.unsteady + seen.split,
-        "split and devices": log(priors.split) + np.log(together) + log(priors.devices) + devices + seen.split,
-        "split and slow handshakes": log(priors.split) + slow_keys + of.slow_handshakes_behind + seen.split,
-        "holding": log(priors.split * HOLDS_ACKS) + of.answered + seen.holding,
-        "handshakes answered": whole + log(priors.handshakes_answered) + of.answered + seen.handshakes_answered,
-        "each by itself": whole + plain + np.log(1 - _ALIKE * together) + of.end + seen.end,
-        "alike": are_alike + alike.parts[PROMPT] + no_leg + seen.end,
-        "alike, applications late": are_alike + alike.parts[LATE_APPLICATION] + no_leg + seen.end,
-        "fleet": whole + np.log(together) + log(priors.fleet) + fleet + seen.end,
-        "busy": whole + np.log(together) + log(priors.busy) + busy + seen.end,
-        "devices": whole + np.log(together) + log(priors.devices) + devices + seen.end,
-        "one front": whole + of.one_front + seen.one_front,
-        "programs": whole + log(priors.programs) + of.programs + seen.programs,
-        "edges": whole + log(priors.edges) + of.edges + seen.edges,
-        "slow handshakes": whole + log(priors.slow_handshakes) + of.slow_handshakes + seen.slow_handshakes,
-        "own times": impossible,  # but in crowds
+        _Of.SPLIT: log(priors.split * ordinary) + exchanges.split + transport.split,
+        _Of.CONNECTS_FIRST: log(priors.split * priors.connects_first)
+        + exchanges.connects_first
+        + transport.connects_first,
+        _Of.CACHE: log(priors.split * priors.caches) + exchanges.cached + transport.split,
+        _Of.UNSTEADY: log(priors.split * priors.unsteady) + exchanges.unsteady + transport.split,
+        _Of.SPLIT_AND_DEVICES: log(priors.split) + np.log(together) + log(priors.devices) + devices + transport.split,
+        _Of.SPLIT_AND_SLOW_HANDSHAKES: log(priors.split)
+        + slow_keys
+        + exchanges.slow_handshakes_behind
+        + transport.split,
+        _Of.HOLDING: log(priors.split * HOLDS_ACKS) + exchanges.answered + transport.holding,
+        _Of.HANDSHAKES_ANSWERED: whole
+        + log(priors.handshakes_answered)
+        + exchanges.answered
+        + transport.handshakes_answered,
+        _Of.EACH_BY_ITSELF: whole + plain + np.log(1 - _ALIKE * together) + exchanges.end + transport.end,
+        _Of.ALIKE: are_alike + alike.parts[PROMPT] + no_leg + transport.end,
+        _Of.ALIKE_APPLICATIONS_LATE: are_alike + alike.parts[LATE_APPLICATION] + no_leg + transport.end,
+        _Of.FLEET: whole + np.log(together) + log(priors.fleet) + fleet + transport.end,
+        _Of.BUSY: whole + np.log(together) + log(priors.busy) + busy + transport.end,
+        _Of.DEVICES: whole + np.log(together) + log(priors.devices) + devices + transport.end,
+        _Of.ONE_FRONT: whole + exchanges.one_front + transport.one_front,
+        _Of.PROGRAMS: whole + log(priors.programs) + exchanges.programs + transport.programs,
+        _Of.EDGES: whole + log(priors.edges) + exchanges.edges + transport.edges,
+        _Of.SLOW_HANDSHAKES: whole
+        + log(priors.slow_handshakes)
+        + exchanges.slow_handshakes
+        + transport.slow_handshakes,
+        _Of.OWN_TIMES: impossible,  # but in crowds
     }
 
 
 def _with_crowds(
-    nats: dict[str, Floats], groups: Groups, crowd: Groups, seen: Seen, ports: PortReferences | None
-) -> dict[str, Floats]:
+    nats: dict[GroupHypothesis, Floats],
+    groups: Groups,
+    crowd: Groups,
+    transport: TransportNats,
+    ports: PortReferences | None,
+) -> dict[GroupHypothesis, Floats]:
     """The same, given that addresses may be several clients': each connection then has a leg, or is late, by itself.
     That is not thought of where references, which are addresses', say anything, or no connections are given."""
     references = groups.reference.nats if ports is None else np.hstack([groups.reference.nats, ports.nats])
@@ -260,17 +323,17 @@ def _with_crowds(
     nothing = crowd.reference.nats
     unknown = WaitingNats(np.zeros(len(nothing), np.bool_), nothing[:, 1:])
     with np.errstate(invalid="ignore", divide="ignore"):  # groups without connections
-        of = of_exchanges(crowd, seen, unknown, nothing, None)
+        exchanges = group_exchange_nats(crowd, transport, unknown, nothing, None)
         # Programs stand at wires and clients anywhere: so many steady ones would prove what no answer shows.
-        own = _nats(crowd, seen, replace(of, programs=np.minimum(of.programs, of.split)))
-        own["own times"] = _own_times(crowd, groups, seen)
+        own = _nats(crowd, transport, replace(exchanges, programs=np.minimum(exchanges.programs, exchanges.split)))
+        own[_Of.OWN_TIMES] = _own_times(crowd, groups, transport)
     found = {name: column.copy() for name, column in nats.items()}
     for name in _BY_CLIENT:
         found[name][may] = np.logaddexp(log(1 - _CROWDS) + nats[name][may], log(_CROWDS) + own[name][may])
     return found
 
 
-def _own_times(crowd: Groups, groups: Groups, seen: Seen) -> Floats:
+def _own_times(crowd: Groups, groups: Groups, transport: TransportNats) -> Floats:
     """Log-likelihoods of groups, prior included, of hosts that take a time of their own in each connection before all
     that they say, closes as well, as steadily as legs would.
 
@@ -281,7 +344,7 @@ def _own_times(crowd: Groups, groups: Groups, seen: Seen) -> Floats:
     answering = by_group(groups.members.answers.astype(np.float64), groups.group, groups.count)
     late = np.where(answering > 1, priors.devices, (1 - CLOSES_AT_ONCE) * priors.late)
     share = log(priors.steady * _OWN_TIMES) + np.log(late)
-    beside = np.logaddexp(log(1 - _OWN_TIMES_AT_WIRES) + seen.end, log(_OWN_TIMES_AT_WIRES) + seen.programs)
+    beside = np.logaddexp(log(1 - _OWN_TIMES_AT_WIRES) + transport.end, log(_OWN_TIMES_AT_WIRES) + transport.programs)
     found: Floats = log(1 - priors.split) + share + by_group(any_leg(crowd.members.legs), crowd.group, crowd.count)
     return found + beside
 

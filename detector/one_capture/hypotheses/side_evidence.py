@@ -9,7 +9,6 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from detector.one_capture.hypotheses.beside_exchanges import Beside, Seen
 from detector.one_capture.hypotheses.cached_answers import CacheNats, cache_nats
 from detector.one_capture.hypotheses.member_nats import MemberNats, joined_members, member_nats
 from detector.one_capture.hypotheses.moments import AnswerPairs, MomentNats, moment_nats
@@ -18,6 +17,7 @@ from detector.one_capture.hypotheses.posteriors import Posterior, any_reading, j
 from detector.one_capture.hypotheses.regular_looks import Clients, LooksNats
 from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import by_common_habit, by_group
+from detector.one_capture.hypotheses.transport_nats import NearLegNats, TransportNats
 from detector.one_capture.likelihoods.answered_handshakes import HandshakeNats
 from detector.one_capture.likelihoods.closes import Closes, no_closes
 from detector.one_capture.likelihoods.equal_members import equal_members
@@ -80,13 +80,13 @@ class Crowd(Struct, frozen=True):
 
 class _Shown(Struct, frozen=True):
     """What clients show: their `units`, their groups `alike`, as if each were one unit, the `group` of each member, and
-    what is seen beside of each group."""
+    what the `near_legs` of each group show."""
 
     clients: Clients
     units: Units
     alike: Units
     group: Ints
-    beside: Beside
+    near_legs: NearLegNats
 
     def of(self, suspects: Ints, members: Ints, group: Ints, *, looks: bool) -> tuple[Units, Units]:
         """The members of some groups, and these as if each were one unit; with what their looks say, if asked."""
@@ -117,16 +117,16 @@ class SideEvidence(Struct, frozen=True):
     priors: Priors
     tls_answers: int = 0  # so many first answers of connections that cannot be read belong to TLS handshakes
 
-    def weighed(self, group: Ints, groups: int, beside: Beside) -> Posterior:
-        """The posterior of groups; `group` is that of each member, ascending, `beside` what else is seen of each."""
-        return any_reading([each._weighed(group, groups, beside) for each in self._readings()], group)
+    def weighed(self, group: Ints, groups: int, near_legs: NearLegNats) -> Posterior:
+        """The posterior of groups; `group` is that of each member, ascending, `near_legs` what theirs show."""
+        return any_reading([each._weighed(group, groups, near_legs) for each in self._readings()], group)
 
     def _readings(self) -> list[SideEvidence]:
         """The same by each way in which connections can be read whose words were not captured."""
         several = bool(self.timing.unread.any())
         return [replace(self, tls_answers=answers) for answers in range(1 + MOST_HANDSHAKES * several)]
 
-    def _weighed(self, group: Ints, groups: int, beside: Beside) -> Posterior:
+    def _weighed(self, group: Ints, groups: int, near_legs: NearLegNats) -> Posterior:
         """The same read in one way."""
         unit, closing, member = self.timing.member, self.closes.member, np.arange(len(group))
         units = self._units(unit, self.variation, self.closes, closing, habits=bool(self.timing.at_once.any()))
@@ -143,10 +143,10 @@ class SideEvidence(Struct, frozen=True):
                 self.tables, self.timing, unit, self.timing.variation_s, self.variation, paths,
                 steady=self.priors.steady_application,
             )  # fmt: skip
-        found = self._posterior(units, alike, member, group, groups, beside, cached)
+        found = self._posterior(units, alike, member, group, groups, near_legs, cached)
         if self.clients is None:
             return found
-        shown = _Shown(self.clients, units, alike, group, beside)
+        shown = _Shown(self.clients, units, alike, group, near_legs)
         found = self._given(found, found.split > _MAY_BE_SPLIT, shown, looks=False)
         return self._given(found, found.split > _SUSPECT, shown, looks=True)
 
@@ -160,8 +160,8 @@ class SideEvidence(Struct, frozen=True):
         group = np.searchsorted(suspects, shown.group[members])
         each, together = shown.of(suspects, members, group, looks=looks)
         crowd = self._crowd(shown.clients.member, members, group, len(suspects))
-        beside = shown.beside.of(suspects)
-        given = self._posterior(each, together, members, group, len(suspects), beside, crowd=crowd)
+        near_legs = shown.near_legs.of(suspects)
+        given = self._posterior(each, together, members, group, len(suspects), near_legs, crowd=crowd)
         return found.replaced(given, suspects, members)
 
     def _crowd(self, member: Ints, members: Ints, group: Ints, groups: int) -> Crowd | None:
@@ -198,8 +198,8 @@ class SideEvidence(Struct, frozen=True):
         units = self._units(self.timing.connection, self.variation[member], closes, closes.member)
         kind, first = numbered([units.kind, member])
         once, member, alone = Units(units.kinds, units.kind[first]), member[first], np.arange(len(first))
-        beside = Beside.nothing(self.timing.near_s[member], at_client=self.clients is None)
-        return self._posterior(once, once, member, alone, len(first), beside), kind
+        near_legs = NearLegNats.nothing(self.timing.near_s[member], at_client=self.clients is None)
+        return self._posterior(once, once, member, alone, len(first), near_legs), kind
 
     def _posterior(
         self,
@@ -208,7 +208,7 @@ class SideEvidence(Struct, frozen=True):
         member: Ints,
         group: Ints,
         groups: int,
-        beside: Beside,
+        near_legs: NearLegNats,
         cached: CacheNats | None = None,
         crowd: Crowd | None = None,
     ) -> Posterior:
@@ -219,14 +219,14 @@ class SideEvidence(Struct, frozen=True):
         for begin, end in _together(weighed, groups):
             inside = slice(*np.searchsorted(group, [begin, end]))
             of_part, count = group[inside] - begin, end - begin
-            seen = self._seen(member[inside], of_part, count, beside.of(slice(begin, end)))
+            transport = self._transport(member[inside], of_part, count, near_legs.of(slice(begin, end)))
             members, alone = units.of(inside, self.priors), alike.of(slice(begin, end), self.priors)
             here = Groups(members, alone, self.reference.of(member[inside]), of_part, count, self.priors)
             hits = None if cached is None else cached.of(inside)
             behind = self.handshakes.behind(member[inside])
             waiting, ports = self.waiting.of(member[inside]), self.ports.of(member[inside])
             clients = None if crowd is None else crowd.of(begin, end, alone, self.priors)
-            parts.append(posterior(here, seen, waiting, behind, hits, ports, clients))
+            parts.append(posterior(here, transport, waiting, behind, hits, ports, clients))
         return joined(parts)
 
     def _in_moments(self, units: Units, unit: Ints) -> Units:
@@ -284,23 +284,23 @@ class SideEvidence(Struct, frozen=True):
         by_habit = [every, *(nats.behind.and_of(each) for each in behind)]
         return member_nats(every, measured.speaks_web, self.priors, paths, by_habit)
 
-    def _seen(self, member: Ints, group: Ints, groups: int, beside: Beside) -> Seen:
-        """What is seen of groups beside their exchanges: `beside`, and what their members' handshakes say."""
+    def _transport(self, member: Ints, group: Ints, groups: int, near_legs: NearLegNats) -> TransportNats:
+        """What the transport shows of groups: their `near_legs`, and their members' handshakes."""
         of = self.handshakes
         as_fast = by_common_habit(of.habit_nats, of.as_fast[:, member], group, groups)
         same, other = (_of_one_box(each[:, member], group, groups) for each in (of.same_sender, of.other_sender))
-        end, split = beside.end, beside.split
+        end, split = near_legs.end, near_legs.split
         either = np.maximum(end, split)
-        return Seen(
+        return TransportNats(
             end=end + as_fast + same,
             split=split + as_fast + same,
             holding=either + same,
             handshakes_answered=either + other,
-            connects_first=beside.waits + as_fast + same,
-            programs=beside.programs + as_fast + same,
-            slow_handshakes=beside.slow_handshakes + as_fast + same,
-            edges=beside.edges + as_fast + same,
-            one_front=beside.one_front + as_fast + same,
+            connects_first=near_legs.connects_first + as_fast + same,
+            programs=near_legs.programs + as_fast + same,
+            slow_handshakes=near_legs.slow_handshakes + as_fast + same,
+            edges=near_legs.edges + as_fast + same,
+            one_front=near_legs.one_front + as_fast + same,
         )
 
 

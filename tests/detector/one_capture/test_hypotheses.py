@@ -11,15 +11,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from detector.one_capture.hypotheses import group_exchanges, side_evidence
 from detector.one_capture.hypotheses import member_nats as of_members
-from detector.one_capture.hypotheses import of_exchanges, side_evidence
-from detector.one_capture.hypotheses.beside_exchanges import Seen
 from detector.one_capture.hypotheses.cached_answers import answer_at_once_and_late
 from detector.one_capture.hypotheses.member_nats import member_nats
 from detector.one_capture.hypotheses.natures import Paths
 from detector.one_capture.hypotheses.posteriors import Posterior, posterior
 from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import sum_nats
+from detector.one_capture.hypotheses.transport_nats import TransportNats
 from detector.one_capture.likelihoods.exchange_nats import Measured
 from detector.one_capture.likelihoods.legs import leg_estimates
 from detector.one_capture.likelihoods.priors import PRIORS, Priors
@@ -166,7 +166,7 @@ def test_an_answer_at_transport_speed_never_raises_a_split(talks, at_client: boo
     nothing = Talk(host)  # its round trips are there before and after: only the exchange is new
     answered = replace(nothing, excess_ms=[(kind, beyond_ms)])
     priors = {side: structs.replace(PROMPT, too_short=own.too_short) for side, own in PRIORS.items()}
-    never = (patch.object(module, "ENDS_TLS", 0.0) for module in (of_exchanges, of_members))
+    never = (patch.object(module, "ENDS_TLS", 0.0) for module in (group_exchanges, of_members))
     with patch.dict(PRIORS, priors), next(never), next(never):
         before, after = (judged([*talks, more], at_client=at_client).groups for more in (nothing, answered))
     assert after.split[0] * before.end[0] <= 1.1 * before.split[0] * after.end[0] + 1e-9
@@ -199,7 +199,7 @@ def _of_equal_answers(kind: ExchangeKind, excess_s: float, times: int, members: 
     nats = Measured(timing.member, timing.kind, none, bins, timing.weight, members).once().nats(tables)
     nothing = np.zeros(1)
     silent = ReferenceNats(unknown := np.zeros((members, 1 + len(HIDDEN_S))), np.full(members, np.nan))
-    seen = Seen(*(nothing for _ in Seen.__struct_fields__))
+    transport = TransportNats(*(nothing for _ in TransportNats.__struct_fields__))
     paths = Paths(*(
         np.repeat(rows[:1], members, axis=0) for rows in (tables.nature_nats, tables.end_nature_nats, tables.shift_nats)
     ))  # fmt: skip
@@ -208,7 +208,7 @@ def _of_equal_answers(kind: ExchangeKind, excess_s: float, times: int, members: 
     alike = member_nats(together, np.ones(1, np.bool_), PROMPT_OR_LATE, paths.of(np.zeros(1, np.int64)))
     groups = Groups(every, alike, silent, np.zeros(members, np.int64), 1, PROMPT_OR_LATE)
     waiting = WaitingNats(np.zeros(members, np.bool_), unknown[:, 1:])
-    return posterior(groups, seen, waiting, unknown)
+    return posterior(groups, transport, waiting, unknown)
 
 
 @pytest.mark.parametrize("priors", PRIORS.values())

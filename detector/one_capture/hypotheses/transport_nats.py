@@ -1,4 +1,8 @@
-"""What is seen of groups beside their members' exchanges: near ends, how they vary, links, stacks and first words."""
+"""What the transport shows of groups, beside the exchanges of their members: near legs and handshakes.
+
+Of servers near legs tell by where they end and whose stack ends them; of clients by how their round trips vary, by the
+slowest link, the stacks that made the SYNs, and when first words come.
+"""
 
 from __future__ import annotations
 
@@ -27,26 +31,23 @@ _ONE_SITE_S = 0.002
 _LONGEST_WIRE_S, _SATELLITE_NATS = 0.4, -4.0
 
 
-class Beside(Struct, frozen=True):
-    """Log-likelihoods of what is seen of groups beside members: end to end, split, split with handshakes that wait for
-    the far leg, or pass, end to end where programs speak that stand at a wire as split points do, where libraries
-    compute keys, at one place or anywhere, where servers are edges at one place, and behind one front of all servers,
-    which stands as a split point does."""
+class NearLegNats(Struct, frozen=True):
+    """Log-likelihoods by group of what its near legs show, a column a hypothesis; those of members are `MemberNats`."""
 
-    end: Floats
-    split: Floats
-    waits: Floats
-    programs: Floats
-    slow_handshakes: Floats
-    edges: Floats
-    one_front: Floats
+    end: Floats  # end to end
+    split: Floats  # behind a split in the network
+    connects_first: Floats  # behind a split whose handshakes cross the hidden leg: they wait for it, or pass
+    programs: Floats  # end to end, and programs that take as long as a leg stand where split points do
+    slow_handshakes: Floats  # end to end, and libraries compute keys for as long as a leg takes
+    edges: Floats  # end to end, and servers are edges at one place
+    one_front: Floats  # behind one front of all servers, which stands where split points do
 
-    def of(self, groups: slice | Ints) -> Beside:
+    def of(self, groups: slice | Ints) -> NearLegNats:
         """Those of some groups."""
-        return Beside(*(getattr(self, name)[groups] for name in Beside.__struct_fields__))
+        return NearLegNats(*(getattr(self, name)[groups] for name in NearLegNats.__struct_fields__))
 
     @classmethod
-    def nothing(cls, near_s: Floats, *, at_client: bool) -> Beside:
+    def nothing(cls, near_s: Floats, *, at_client: bool) -> NearLegNats:
         """Nothing is seen but how long near legs are: of one server that takes as long as a leg the members' priors
         tell (`Priors.steady_application`), unless it stands beside its client."""
         nothing, never = np.zeros(len(near_s)), np.full(len(near_s), -np.inf)
@@ -54,15 +55,14 @@ class Beside(Struct, frozen=True):
         return cls(nothing, nothing, nothing, programs, programs, never, never)
 
 
-class Seen(Struct, frozen=True):
-    """Log-likelihoods of what else is seen, by group: end to end, behind a split, behind one that holds its
-    acknowledgements back, with answered handshakes, behind one that connects before it answers, of programs, of
-    libraries that compute keys, of edges at one place, and behind one front of all servers."""
+class TransportNats(Struct, frozen=True):
+    """Log-likelihoods by group of what near legs and handshakes show together, a column a hypothesis: as
+    `NearLegNats`, and those that handshakes alone tell from the others."""
 
     end: Floats
     split: Floats
-    holding: Floats
-    handshakes_answered: Floats
+    holding: Floats  # behind a split that holds its acknowledgements back
+    handshakes_answered: Floats  # end to end, and something answers handshakes
     connects_first: Floats
     programs: Floats
     slow_handshakes: Floats
@@ -70,13 +70,13 @@ class Seen(Struct, frozen=True):
     one_front: Floats
 
 
-def of_servers(
+def near_legs_of_servers(
     timing: ExchangeTiming,
     variation_s: Floats,
     waiting: WaitingNats,
     stacks: GroupStacks,
     where: Places,
-) -> Beside:
+) -> NearLegNats:
     """What servers' near ends say of groups.
 
     Timers may delay acknowledgements where nothing else shows a near end: of hosts whose handshakes were not captured,
@@ -104,17 +104,17 @@ def of_servers(
     several = np.bincount(group[answering], minlength=groups) > 1
     elsewhere = np.where(several, split + np.log(AT_ONE_PLACE), -np.inf)
     programs = np.where(at_one_site, split, elsewhere)
-    return Beside(end, split, end + one - own, programs, machines, split, one_front)
+    return NearLegNats(end, split, end + one - own, programs, machines, split, one_front)
 
 
-def of_clients(
+def near_legs_of_clients(
     vantage: VantageColumns,
     where: Places,
     timing: ExchangeTiming,
     variation_s: Floats,
     answered: npt.NDArray[np.bool_],
     of_stacks: Floats,
-) -> Beside:
+) -> NearLegNats:
     """What the near leg of clients says of groups that `answered` anything, given what their stacks do (`of_stacks`).
 
     `variation_s` is by group.
@@ -128,4 +128,6 @@ def of_clients(
     # Where handshakes pass, so do SYNs and first words: both are the clients' own.
     of_path = answered * (of_times + of_links)
     no_front = np.full(len(variation_s), -np.inf)
-    return Beside(nothing, of_path + of_stacks + of_words, of_path, of_path + of_words, of_path, no_front, no_front)
+    return NearLegNats(
+        nothing, of_path + of_stacks + of_words, of_path, of_path + of_words, of_path, no_front, no_front
+    )

@@ -8,11 +8,11 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from detector.one_capture.hypotheses.beside_exchanges import Seen
 from detector.one_capture.hypotheses.habits.crossing_habits import any_habit
 from detector.one_capture.hypotheses.member_nats import ENDS_TLS
 from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import any_leg, by_group, legs_by_group, log
+from detector.one_capture.hypotheses.transport_nats import TransportNats
 from detector.one_capture.likelihoods.references.port_references import PortReferences
 from detector.one_capture.likelihoods.timing_tables import LEG_NATS, Floats
 from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
@@ -22,30 +22,25 @@ from detector.one_capture.likelihoods.waiting_handshakes import WaitingNats
 #: or a queue in which the port waits. Assumed (docs/decisions/115).
 _ALL_ELSEWHERE = 1 / 3
 
-
 #: Without a leg that one port has and another does not.
 _NO_LEG_IN_THE_NETWORK = ("end", "programs", "slow_handshakes", "edges", "one_front")
 
 
-class OfExchanges(Struct, frozen=True):
-    """Log-likelihoods of groups' exchanges: end to end, behind a split whose leg everything crosses, behind one where
-    TLS ends, behind one that connects before it answers, behind a cache, behind an unsteady leg, behind something that
-    answers handshakes alone, end to end where programs, or keys in TLS handshakes, take as long as a leg, behind
-    a split of libraries that compute keys, of edges that fetch what they answer, and behind one front of all servers,
-    its prior included."""
+class GroupExchangeNats(Struct, frozen=True):
+    """Log-likelihoods by group of what its members' exchanges show, a column a hypothesis."""
 
-    end: Floats
-    crossing: Floats
-    ends_tls: Floats
-    connects_first: Floats
-    cached: Floats
-    unsteady: Floats
-    answered: Floats
-    programs: Floats
-    slow_handshakes: Floats
-    slow_handshakes_behind: Floats
-    edges: Floats
-    one_front: Floats
+    end: Floats  # end to end
+    crossing: Floats  # behind a split whose leg everything crosses
+    ends_tls: Floats  # behind a split where TLS ends
+    connects_first: Floats  # behind a split that connects before it answers a handshake
+    cached: Floats  # behind a cache
+    unsteady: Floats  # behind a split whose leg, or the hosts behind it, vary as hosts that are late do
+    answered: Floats  # end to end, and something answers handshakes
+    programs: Floats  # end to end, and programs take as long as a leg
+    slow_handshakes: Floats  # end to end, and libraries compute keys for as long as a leg takes
+    slow_handshakes_behind: Floats  # the same libraries behind a split
+    edges: Floats  # end to end, and edges fetch, or make, what they answer
+    one_front: Floats  # behind one front of all servers, its prior included
 
     @property
     def split(self) -> Floats:
@@ -53,13 +48,13 @@ class OfExchanges(Struct, frozen=True):
         return np.logaddexp(self.crossing, self.ends_tls)
 
 
-def of_exchanges(
-    groups: Groups, seen: Seen, waiting: WaitingNats, answered: Floats, ports: PortReferences | None
-) -> OfExchanges:
-    """Weigh the exchanges of groups, but by no hypothesis that what else is `seen` excludes of all. `answered` are
+def group_exchange_nats(
+    groups: Groups, transport: TransportNats, waiting: WaitingNats, answered: Floats, ports: PortReferences | None
+) -> GroupExchangeNats:
+    """Weigh the exchanges of groups, but by no hypothesis that the `transport` excludes of all. `answered` are
     log-likelihoods by member and path behind something that answers its handshakes (`HandshakeNats.behind`). A split
     point takes all ports, or leaves that one alone which serves as a reference."""
-    found = _of(groups, seen, waiting, answered)
+    found = _exchanges(groups, transport, waiting, answered)
     if ports is None:
         return found
     share_nats = ports.by_group(groups.group, groups.count)
@@ -68,10 +63,10 @@ def of_exchanges(
         return found
     members, share_nats = np.flatnonzero(np.isin(groups.group, some)), share_nats[some]
     part, references = groups.of(members, some), ports.of(members)
-    passing = _of(part.beside(references), seen, waiting.of(members), answered[members])
+    passing = _exchanges(part.beside(references), transport, waiting.of(members), answered[members])
     passing_nats = share_nats - _elsewhere_nats(part, references)
     either = {}
-    of_ports = (name for name in OfExchanges.__struct_fields__ if name not in _NO_LEG_IN_THE_NETWORK)
+    of_ports = (name for name in GroupExchangeNats.__struct_fields__ if name not in _NO_LEG_IN_THE_NETWORK)
     for name in of_ports:
         nats = getattr(found, name).copy()
         nats[some] = np.logaddexp(np.log1p(-np.exp(share_nats)) + nats[some], passing_nats + getattr(passing, name))
@@ -109,14 +104,14 @@ def _first_packets_held(groups: Groups, waiting: WaitingNats) -> Floats:
     return nats
 
 
-def _of(groups: Groups, seen: Seen, waiting: WaitingNats, answered: Floats) -> OfExchanges:
+def _exchanges(groups: Groups, transport: TransportNats, waiting: WaitingNats, answered: Floats) -> GroupExchangeNats:
     by_habit, impossible = groups.by_habit, np.full(groups.count, -np.inf)
 
     def of_any(nats: Floats) -> Floats:
         """Of any habit, if there is one."""
         return any_habit(nats) if nats.ndim > 1 else nats
 
-    return OfExchanges(
+    return GroupExchangeNats(
         end=by_group(groups.end, groups.group, groups.count),
         crossing=log(1 - ENDS_TLS) + of_any(by_habit.crossing),
         ends_tls=log(ENDS_TLS) + of_any(by_habit.behind_tls),
@@ -124,14 +119,14 @@ def _of(groups: Groups, seen: Seen, waiting: WaitingNats, answered: Floats) -> O
         cached=of_any(by_habit.cached),
         unsteady=of_any(by_habit.unsteady()),
         answered=of_any(by_habit.behind_answered(answered)),
-        programs=groups.programs() if _may_be(seen.programs) else impossible,
-        slow_handshakes=groups.slow_handshakes() if _may_be(seen.slow_handshakes) else impossible,
+        programs=groups.programs() if _may_be(transport.programs) else impossible,
+        slow_handshakes=groups.slow_handshakes() if _may_be(transport.slow_handshakes) else impossible,
         slow_handshakes_behind=groups.slow_handshakes_behind(),
         edges=of_any(by_habit.edges()),
-        one_front=of_any(by_habit.behind_one_front()) if _may_be(seen.one_front) else impossible,
+        one_front=of_any(by_habit.behind_one_front()) if _may_be(transport.one_front) else impossible,
     )
 
 
-def _may_be(seen: Floats) -> bool:
-    """Whether what is seen excludes a hypothesis of some groups at most."""
-    return bool((seen > -np.inf).any())
+def _may_be(nats: Floats) -> bool:
+    """Whether these log-likelihoods exclude a hypothesis of some groups at most."""
+    return bool((nats > -np.inf).any())
