@@ -126,22 +126,7 @@ def _examined(pair: Pair) -> Evidence:
         "receiver_largest_bytes": advertised.largest_bytes,
     }
     if seen.times_shut and advertised.least_share > KEPT_UP_SHARE:
-        scaled = receiver.flow(direction.reverse).window_shift is not None
-        shut = shut_windows(sender, direction.reverse)
-        if may_be_receivers(pair, direction, shut, sender, receiver):
-            return ReceiveWindowFinding.WINDOW_NOT_CAPTURED.undecided(
-                NAME,
-                "The receiver's capture lacks the acknowledgements between which its own window may have shut.",
-                numbers,
-            )
-        if are_in_receivers_packets(pair, direction, shut, receiver):
-            return ReceiveWindowFinding.WINDOW_REGULATED.undecided(
-                NAME,
-                "The sender saw its receive window shut in the receiver's own acknowledgements, which left with an "
-                "open one: a middlebox regulates the window, and ends no connection.",
-                numbers,
-            )
-        return _buffer_filled(seen, advertised, numbers, pair.pairing_confidence, scaled=scaled)
+        return _shut_though_kept_up(pair, direction, sender, receiver, numbers)
     if seen.times_shut or advertised.times_shut:
         return ReceiveWindowFinding.SLOW_READER.undecided(
             NAME,
@@ -160,6 +145,29 @@ def _without_receiver(seen: WindowCourse, numbers: dict[str, Number]) -> Evidenc
             "or a slow reader; a capture at the receiver would decide.", numbers,
         )  # fmt: skip
     return ReceiveWindowFinding.WINDOW_UNREMARKABLE.undecided(NAME, "The window at the sender stayed open.", numbers)
+
+
+def _shut_though_kept_up(
+    pair: Pair, direction: Direction, sender: Vantage, receiver: Vantage, numbers: dict[str, Number]
+) -> Evidence:
+    """The sender saw its window shut, and none that the receiver's capture holds was: whose windows were they?"""
+    shut = shut_windows(sender, direction.reverse)
+    if may_be_receivers(pair, direction, shut, sender, receiver):
+        return ReceiveWindowFinding.WINDOW_NOT_CAPTURED.undecided(
+            NAME,
+            "The receiver's capture lacks the acknowledgements between which its own window may have shut.",
+            numbers,
+        )
+    if are_in_receivers_packets(pair, direction, shut, receiver):
+        return ReceiveWindowFinding.WINDOW_REGULATED.undecided(
+            NAME,
+            "The sender saw its receive window shut in the receiver's own acknowledgements, which left with an "
+            "open one: a middlebox regulates the window, and ends no connection.",
+            numbers,
+        )
+    seen, advertised = (each.derived(window_course, direction.reverse) for each in (sender, receiver))
+    scaled = receiver.flow(direction.reverse).window_shift is not None
+    return _buffer_filled(seen, advertised, numbers, pair.pairing_confidence, scaled=scaled)
 
 
 def _buffer_filled(

@@ -6,7 +6,8 @@ Most connections of most networks are end to end, and most of the others show no
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -53,25 +54,13 @@ class Weighed(Struct, frozen=True):
 
 def weigh(found: Found) -> Weighed:
     """Bayes' rule over the hypotheses for every connection (`weighing`)."""
-    families: dict[str, FloatArray] = {}
-    any_split: dict[str, FloatArray] = {}
+    charged = _charged(found)
+    split, stored = _probabilities(charged, found.count)
     most = np.full(found.count, -math.inf)
     for_end, same_data = (np.full(found.count, NO_ITEM) for _ in range(2))
     is_accused, is_contradicted = np.zeros((2, found.count), np.bool_)
-    items = np.zeros(found.count, np.int64)
-    for part in found.parts:
-        rows, item = part.rows, items[part.rows]
-        items[rows] += 1
-        if part.form.outcome is Outcome.INAPPLICABLE:
-            continue
-        weight = _weight_of(part)
-        nats = part.strength[:, None] * np.array(weight.nats)
-        splits = nats[:, _END + 1 :].max(axis=1)
-        worst = families.setdefault(weight.family, np.zeros((found.count, len(Hypothesis))))
-        worst[rows] = np.minimum(worst[rows], nats)
-        least = any_split.setdefault(weight.family, np.zeros(found.count))
-        least[rows] = np.minimum(least[rows], splits)
-        toward_end = nats[:, _END] - splits
+    for part, item, nats, splits in charged:
+        rows, toward_end = part.rows, nats[:, _END] - splits
         if part.form.outcome is Outcome.INTACT:
             is_leading = toward_end > most[rows]
             most[rows[is_leading]] = toward_end[is_leading]
@@ -82,18 +71,53 @@ def weigh(found: Found) -> Weighed:
         is_accused[rows] |= (-toward_end >= WEIGHTY_NATS) | acknowledges
         if part.form.finding is IdentityFinding.SAME_DATA:
             same_data[rows] = np.where(same_data[rows] == NO_ITEM, item, same_data[rows])
-    paid = _paid(families, found.count)
+    return Weighed(split, stored, for_end, same_data, is_contradicted, is_accused)
+
+
+class _Charged(NamedTuple):
+    """Evidence that decides, one element a piece."""
+
+    part: EvidenceColumns
+    item: Int64Array  # its place among its connection's evidence
+    nats: FloatArray  # what it charges each hypothesis (columns)
+    splits: FloatArray  # and the hypothesis of a split that it charges least
+
+
+def _charged(found: Found) -> list[_Charged]:
+    """The evidence that decides, with what it charges."""
+    charged = []
+    items = np.zeros(found.count, np.int64)
+    for part in found.parts:
+        item = items[part.rows]
+        items[part.rows] += 1
+        if part.form.outcome is not Outcome.INAPPLICABLE:
+            nats = part.strength[:, None] * np.array(_weight_of(part).nats)
+            charged.append(_Charged(part, item, nats, nats[:, _END + 1 :].max(axis=1)))
+    return charged
+
+
+def _probabilities(charged: Iterable[_Charged], count: int) -> tuple[FloatArray, FloatArray]:
+    """The probabilities of a split, and of a store given a split, of so many connections."""
+    families: dict[str, FloatArray] = {}
+    any_split: dict[str, FloatArray] = {}
+    for part, _, nats, splits in charged:
+        family, rows = _weight_of(part).family, part.rows
+        worst = families.setdefault(family, np.zeros((count, len(Hypothesis))))
+        worst[rows] = np.minimum(worst[rows], nats)
+        least = any_split.setdefault(family, np.zeros(count))
+        least[rows] = np.minimum(least[rows], splits)
+    paid = _paid(families, count)
     logs = np.log([PRIOR[each] for each in Hypothesis]) + paid
     shares = np.exp(logs - logs.max(axis=1, keepdims=True))
     of = shares / shares.sum(axis=1, keepdims=True)
     explained = PRIOR[Hypothesis.END] * np.exp(paid[:, _END])
     explained += (1.0 - PRIOR[Hypothesis.END]) * np.exp(
-        sum([any_split[name] for name in sorted(any_split)], np.zeros(found.count))
+        sum([any_split[name] for name in sorted(any_split)], np.zeros(count))
     )
     fault = math.exp(FAULT) / (math.exp(FAULT) + explained)
     split = (1.0 - fault) * (1.0 - of[:, _END]) + fault * (1.0 - PRIOR[Hypothesis.END])
     stored = of[:, _STORE] / of[:, _END + 1 :].sum(axis=1)
-    return Weighed(split, stored, for_end, same_data, is_contradicted, is_accused)
+    return split, stored
 
 
 def _weight_of(part: EvidenceColumns) -> Weight:

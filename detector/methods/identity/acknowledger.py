@@ -8,8 +8,10 @@ agree, but for the few that a capture mistook for one another.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from detector.methods.identity.agreement import (
     HARD_FIELDS,
@@ -108,63 +110,83 @@ def _log_factorial(of: Integers) -> Reals:
     return np.array([math.lgamma(value + 1) for value in values.tolist()])[places].reshape(np.shape(of))
 
 
-def own_acknowledgement_nats(
-    data: ClassComparison,
-    acknowledgements: ClassComparison,
-    of_data: ClassComparison,
-    carried_places: Integers,
-    ahead: Integers,
-    emitted: Integers,
-    renumbered: Truths,
-    lacks_packets: Truths,
-    lost_shares: Reals,
-    shows_pure: Truths,
-    shared_places: Integers,
-) -> Reals:
-    """How surely the acknowledgements of the larger direction, and of one with several segments, are the receiver's own
-    (natural-log likelihood ratio, the lesser of both directions).
+class Acknowledging(Struct, frozen=True, dict=True):
+    """What two captures show of who acknowledges; rows of arrays are packet directions, up first."""
 
-    0 where a capture lacks some, or where more than a capture is known to have lost stand where the receiver sent none:
-    a middlebox may make them that forwards the data unchanged. The first of two rows is the direction up.
-    `carried_places`: different places within the other direction that its data acknowledge. `ahead`: pure
-    acknowledgements that their host cannot have sent by the order of its timestamps, whatever was lost. `emitted`: the
-    pure acknowledgements of each packet direction that left within the span of those that arrived. `renumbered`: a SYN
-    arrived with another number, as where a SYN proxy answered and acknowledged the handshake. `lacks_packets`: either
-    capture lacks packets of a direction. `lost_shares` are what the capture near the emitter of each packet direction
-    lost: only that one can lack the counterpart of what arrived. `shows_pure`: the capture near the sender of
-    each direction's data holds any pure acknowledgement; where it holds none, a filter may have removed a middlebox's,
-    and those that data carry are the far end's anyway.
-    `shared_places`: different numbers that pure acknowledgements of each packet direction have at both ends.
-    """
-    sizes = _segments_of(data, shared_places, lacks_packets)
-    are_all = _are_all(acknowledgements, emitted)
-    least: Reals = math.inf
-    for way in (0, 1):
+    data: ClassComparison
+    acknowledgements: ClassComparison  # pure ones
+    of_data: ClassComparison  # the pure ones that acknowledge data within a stream
+    carried_places: Integers  # different places within the other direction that data acknowledge
+    #: Pure acknowledgements that their host cannot have sent by the order of its timestamps, whatever was lost.
+    ahead: Integers
+    emitted: Integers  # pure acknowledgements that left within the span of those that arrived
+    shared_places: Integers  # different numbers that pure acknowledgements have at both ends
+    #: By connection: a SYN arrived with another number, as where a SYN proxy answered and acknowledged the handshake.
+    renumbered: Truths
+    lacks_packets: Truths  # either capture lacks packets of a direction
+    #: What the capture near the emitter lost: only that one can lack the counterpart of what arrived.
+    lost_shares: Reals
+    #: The capture near the sender of a direction's data holds any pure acknowledgement; where it holds none, a filter
+    #: may have removed a middlebox's, and those that data carry are the far end's anyway.
+    shows_pure: Truths
+
+    @cached_property
+    def all_arrived(self) -> Truths:
+        """Of which directions all pure acknowledgements that left arrived as they left, and nothing else."""
+        arrived = self.acknowledgements.arrived
+        is_all = (arrived == self.acknowledgements.with_candidate) & (arrived == self.emitted)
+        return is_all & ~_disagrees(self.acknowledgements)
+
+    def are_strangers(self, back: int) -> Truths:
+        """Where some of the acknowledgements in a packet direction are another maker's than the far end."""
+        acks, lost = self.acknowledgements.at(back), self.lost_shares[back]
+        strangers = _strangers_nats(acks, lost, self.data.at(back), self.renumbered) > TWO_MAKERS_NATS
+        return strangers | (self.ahead[back] > 0)
+
+    def may_be_others(self, back: int) -> Truths:
+        """Where those that have counterparts, or acknowledge data, look like another maker's."""
+        acks, of_data, lost = self.acknowledgements.at(back), self.of_data.at(back), self.lost_shares[back]
+        others = two_makers_nats(acks.arrived, acks.with_candidate, lost) > 0
+        differ = other_maker_nats(of_data, lost, self.data.at(back)) > TWO_MAKERS_NATS
+        return others | ((of_data.arrived > 0) & differ)
+
+    def own_nats(self, way: int, is_larger: Truths) -> Reals:
+        """How surely the acknowledgements of the data in a direction are the receiver's own, by those that speak most
+        surely for it."""
         back = 1 - way
-        is_larger = sizes[way] > sizes[back] if way else sizes[way] >= sizes[back]
-        counts = is_larger | (data.arrived[way] >= SEVERAL_SEGMENTS)
-        lost = lost_shares[back]
-        back_acks, with_data, back_data = acknowledgements.at(back), of_data.at(back), data.at(back)
-        strangers = _strangers_nats(back_acks, lost, back_data, renumbered) > TWO_MAKERS_NATS
-        strangers |= ahead[back] > 0
-        others = two_makers_nats(back_acks.arrived, back_acks.with_candidate, lost) > 0
-        others |= (with_data.arrived > 0) & (other_maker_nats(with_data, lost, back_data) > TWO_MAKERS_NATS)
-        others |= strangers
-        pure = total_nats(sum_fields([with_data]))
+        acks, back_data = self.acknowledgements.at(back), self.data.at(back)
+        pure = total_nats(sum_fields([self.of_data.at(back)]))
         # One segment of data, a request, may have left before what it would acknowledge; and all that acknowledge one
         # place, the end, may be the answer, sent after a middlebox acknowledged the data. What acknowledges an answer
         # of few segments is not asked for its places: who acknowledges both directions shows in the larger one.
-        carrying = np.where(is_larger, carried_places[back], back_data.arrived)
-        carries_own = shows_pure[way] & (carrying >= SEVERAL_SEGMENTS)
+        carrying = np.where(is_larger, self.carried_places[back], back_data.arrived)
+        carries_own = self.shows_pure[way] & (carrying >= SEVERAL_SEGMENTS)
         carried = np.where(carries_own, total_nats(sum_fields([back_data]), HARD_FIELDS), 0.0)
         # Where all that left arrived, and nothing else, no middlebox acknowledged: a filter would have to spare the
         # receiver's alone. That needs no acknowledgement of data: few data are acknowledged with the FIN behind them.
         # Those of the sender, all of which arrived as well, show as much that its capture lacks none.
-        sent = np.where(are_all[way], acknowledgements.arrived[way], 0)
-        is_all = are_all[back] & (back_acks.arrived + sent >= SEVERAL_ACKNOWLEDGEMENTS)
-        every = np.where(is_all, total_nats(sum_fields([back_acks]), HARD_FIELDS), 0.0)
-        own = np.maximum(np.maximum(pure, carried), np.maximum(every, 0.0))
-        own = np.where(lacks_packets[back] | others, 0.0, own)
+        sent = np.where(self.all_arrived[way], self.acknowledgements.arrived[way], 0)
+        is_all = self.all_arrived[back] & (acks.arrived + sent >= SEVERAL_ACKNOWLEDGEMENTS)
+        every = np.where(is_all, total_nats(sum_fields([acks]), HARD_FIELDS), 0.0)
+        return np.maximum(np.maximum(pure, carried), np.maximum(every, 0.0))
+
+
+def own_acknowledgement_nats(shown: Acknowledging) -> Reals:
+    """How surely the acknowledgements of the larger direction, and of one with several segments, are the receiver's own
+    (natural-log likelihood ratio, the lesser of both directions).
+
+    0 where a capture lacks some, or where more than a capture is known to have lost stand where the receiver sent none:
+    a middlebox may make them that forwards the data unchanged.
+    """
+    sizes = _segments_of(shown.data, shown.shared_places, shown.lacks_packets)
+    least: Reals = math.inf
+    for way in (0, 1):
+        back = 1 - way
+        is_larger = sizes[way] > sizes[back] if way else sizes[way] >= sizes[back]
+        counts = is_larger | (shown.data.arrived[way] >= SEVERAL_SEGMENTS)
+        strangers = shown.are_strangers(back)
+        unsure = shown.lacks_packets[back] | shown.may_be_others(back) | strangers
+        own = np.where(unsure, 0.0, shown.own_nats(way, is_larger))
         # Who acknowledges an answer of few segments is not asked, but another maker may show.
         least = np.minimum(least, np.where(counts, own, np.where(strangers, 0.0, math.inf)))
     return least
@@ -197,12 +219,6 @@ def acknowledgements_ahead(data: ClassComparison, acknowledgements: ClassCompari
         is_unshifted = (part.tsval_shift == 0) & (part.tsecr_shift == 0) & ~np.asarray(part.shift_unknown)
         kept = kept | (stamps.is_compared & (stamps.agreeing > 0) & is_unshifted)
     return np.where(kept, ahead, 0).astype(np.int64)
-
-
-def _are_all(segments: ClassComparison, emitted: Integers) -> Truths:
-    """Of which directions all that left arrived as they left, and nothing else."""
-    arrived = segments.arrived
-    return (arrived == segments.with_candidate) & (arrived == emitted) & ~_disagrees(segments)
 
 
 def _disagrees(segments: ClassComparison) -> Truths:

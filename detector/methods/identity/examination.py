@@ -15,6 +15,7 @@ from detector.methods.identity import wording
 from detector.methods.identity.acknowledger import (
     FEWEST_AHEAD,
     OWN_ACKNOWLEDGEMENT_NATS,
+    Acknowledging,
     acknowledgements_ahead,
     are_unseen,
     other_maker_nats,
@@ -103,17 +104,15 @@ def _out_of_order() -> Evidence:
 
 
 class _Weighed(NamedTuple):
-    """Natural-log likelihood ratios of each connection. Positive ones speak for packets that are passed on: of data, of
-    acknowledgements, of the `HARD_FIELDS` alone of each, and of all; the further ones are those of another acknowledger
-    than the receiver, and of the receiver's own acknowledgements."""
+    """Natural-log likelihood ratios of each connection; positive ones speak for packets that are passed on."""
 
     data: FloatArray
     acks: FloatArray
-    hard_data: FloatArray
+    hard_data: FloatArray  # of the `HARD_FIELDS` alone
     hard_acks: FloatArray
-    total: FloatArray
-    other_acknowledger: FloatArray
-    own_acknowledgement: FloatArray
+    total: FloatArray  # of all segments
+    other_acknowledger: FloatArray  # positive: some acknowledgements are another maker's than the receiver
+    own_acknowledgement: FloatArray  # positive: acknowledgements are the receiver's own
     ahead: Int64Array  # acknowledgements ahead of their host, by direction of packets (rows): of the client, the server
     data_unseen: BoolArray  # a direction's data (rows) that a capture lacks by a filter or another route
 
@@ -156,24 +155,31 @@ def _weigh(compared: Comparison) -> _Weighed:
         )
     )
     ahead = acknowledgements_ahead(compared.data, compared.acknowledgements, compared.counts.acknowledged_ahead)
-    own = own_acknowledgement_nats(
-        compared.data,
-        compared.acknowledgements,
-        compared.of_data,
-        compared.counts.carried_places,
-        ahead,
-        compared.counts.emitted_acknowledgements,
-        other_number.any(axis=0),
-        compared.lacks_packets,
-        compared.lost,
-        [hold_pure_acknowledgements(side) for side in compared.summaries],
-        compared.counts.acknowledged_at_both,
+    shown = Acknowledging(
+        data=compared.data,
+        acknowledgements=compared.acknowledgements,
+        of_data=compared.of_data,
+        carried_places=compared.counts.carried_places,
+        ahead=ahead,
+        emitted=compared.counts.emitted_acknowledgements,
+        shared_places=compared.counts.acknowledged_at_both,
+        renumbered=other_number.any(axis=0),
+        lacks_packets=compared.lacks_packets,
+        lost_shares=compared.lost,
+        shows_pure=np.array([hold_pure_acknowledgements(side) for side in compared.summaries]),
     )
     hard_data, hard_acks = (total_nats(sums, HARD_FIELDS) for sums in (data_sums, acknowledgement_sums))
     return _Weighed(
-        total_nats(data_sums), total_nats(acknowledgement_sums), hard_data, hard_acks, total, others, own, ahead,
-        are_unseen(compared.data, compared.lacks_packets),
-    )  # fmt: skip
+        data=total_nats(data_sums),
+        acks=total_nats(acknowledgement_sums),
+        hard_data=hard_data,
+        hard_acks=hard_acks,
+        total=total,
+        other_acknowledger=others,
+        own_acknowledgement=own_acknowledgement_nats(shown),
+        ahead=ahead,
+        data_unseen=are_unseen(compared.data, compared.lacks_packets),
+    )
 
 
 def _findings(weighed: _Weighed, few: BoolArray, changed: BoolArray) -> Int64Array:

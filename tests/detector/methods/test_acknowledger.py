@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from detector.methods.identity.acknowledger import (
     OWN_ACKNOWLEDGEMENT_NATS,
     SEVERAL_ACKNOWLEDGEMENTS,
+    Acknowledging,
     other_maker_nats,
     own_acknowledgement_nats,
 )
@@ -98,19 +99,20 @@ def own_nats(
     (field,) = acks.fields
     nothing, asked, two = (compared(count, count, field=field) for count in (0, requests, 2))
     of_request, left = (compared(of_sender[0] + of_others, of_sender[0], of_sender[0], field), of_sender[1])
-    (nats,) = own_acknowledgement_nats(
-        both_ways(asked, nothing if unseen else two),
-        both_ways(acks, of_request),
-        both_ways(of_data or nothing, nothing),
-        np.zeros((2, 1)),
-        np.array([[ahead], [0]]),
-        np.array([[emitted], [left]]),
-        np.array([renumbered]),
-        np.array([[False], [unseen]]),
-        np.zeros((2, 1)),
-        np.ones((2, 1), np.bool_),
-        np.array([[acks.with_candidate], [0]]),
-    ).tolist()
+    shown = Acknowledging(
+        data=both_ways(asked, nothing if unseen else two),
+        acknowledgements=both_ways(acks, of_request),
+        of_data=both_ways(of_data or nothing, nothing),
+        carried_places=np.zeros((2, 1)),
+        ahead=np.array([[ahead], [0]]),
+        emitted=np.array([[emitted], [left]]),
+        shared_places=np.array([[acks.with_candidate], [0]]),
+        renumbered=np.array([renumbered]),
+        lacks_packets=np.array([[False], [unseen]]),
+        lost_shares=np.zeros((2, 1)),
+        shows_pure=np.ones((2, 1), np.bool_),
+    )
+    (nats,) = own_acknowledgement_nats(shown).tolist()
     return float(nats)
 
 
