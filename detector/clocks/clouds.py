@@ -12,7 +12,7 @@ from msgspec import Struct
 from detector.pair import Pair
 from detector.streams.curves import NEVER
 from detector.streams.loaded import OnDemand, packets_of
-from detector.streams.sides import Aligned, Sides
+from detector.streams.sides import AlignmentColumns, Sides
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array
@@ -127,7 +127,7 @@ def clouds_of(pairs: Sequence[Pair], known_sides: Sides | None = None) -> Clouds
     return Clouds(times_of, shares)
 
 
-def _can_be_compared(aligned: Aligned, began: tuple[BoolArray, BoolArray]) -> BoolArray:
+def _can_be_compared(aligned: AlignmentColumns, began: tuple[BoolArray, BoolArray]) -> BoolArray:
     by_beginning = (aligned.matched >= 0.5) | (aligned.compared < COMPARED_PIECES)
     # Payload alone lays the streams over each other: content that repeats agrees in part at many places.
     by_payload = aligned.matched > AGREES

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from detector.one_capture.classes import LEAST_SPLIT_OF_ONE, LEAST_WHOLE
 from detector.one_capture.columns import VantageColumns, selected
 from detector.one_capture.hypotheses.alike_ports import (
-    Legs,
+    SharedLeg,
     by_distance,
     networks_of,
     open_networks,
@@ -109,11 +109,11 @@ def _by_alike_ports(posteriors: SidePosteriors, vantage: VantageColumns, table: 
     return replace(posteriors, groups=groups)
 
 
-def _legs(posteriors: SidePosteriors, one_host: npt.NDArray[np.bool_]) -> Legs:
-    """Legs of the groups that are judged; `one_host` is whether one answers alone."""
+def _legs(posteriors: SidePosteriors, one_host: npt.NDArray[np.bool_]) -> SharedLeg:
+    """The legs of the groups that are judged; `one_host` is whether one answers alone."""
     where, timing = posteriors.places, posteriors.timing
     of_web = speaks_web(timing.kind, where.member_group[timing.member], len(where.network))
-    return Legs.of(posteriors.groups, one_host, of_web, PRIORS[posteriors.side])
+    return SharedLeg.of(posteriors.groups, one_host, of_web, PRIORS[posteriors.side])
 
 
 def _weigh(vantage: VantageColumns, side: GroupSide, where: Places, *, each: bool = True) -> SidePosteriors:

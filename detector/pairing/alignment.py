@@ -8,7 +8,7 @@ import numpy as np
 from detector.pair import StreamAlignment, Vantage
 from detector.streams.loaded import payload_of
 from detector.streams.payload_fingerprints import DISTINCT_BYTES, MOST_FINGERPRINTS, SKETCH_SIZE, voted_shifts
-from detector.streams.sides import Aligned, Sides
+from detector.streams.sides import AlignmentColumns, Sides
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, PacketColumns, PayloadSample
@@ -69,7 +69,7 @@ def align(client_side: Vantage, server_side: Vantage, direction: Direction) -> S
     return best
 
 
-def align_all(sides: Sides) -> tuple[list[dict[Direction, StreamAlignment]], tuple[Aligned, Aligned]]:
+def align_all(sides: Sides) -> tuple[list[dict[Direction, StreamAlignment]], tuple[AlignmentColumns, AlignmentColumns]]:
     """The alignments of both directions of many connections, those that are equal as one, and the same as columns: most
     streams begin alike, and agree where they are compared."""
     up, down = (_align_direction(sides, direction) for direction in DIRECTIONS)
@@ -86,7 +86,7 @@ def align_all(sides: Sides) -> tuple[list[dict[Direction, StreamAlignment]], tup
     return [alike[code] for code in codes.tolist()], (up, down)
 
 
-def _align_direction(sides: Sides, direction: Direction) -> Aligned:
+def _align_direction(sides: Sides, direction: Direction) -> AlignmentColumns:
     left, right = (payload_of(side, direction) for side in (sides.clients, sides.servers))
     compared, agreed = _core.compare_payloads(left, right, COMPARED_PIECES, OVERLAP_BYTES)
     matched, shift_bytes = agreed / np.maximum(compared, 1), np.zeros(len(sides), np.int64)
@@ -94,7 +94,7 @@ def _align_direction(sides: Sides, direction: Direction) -> Aligned:
     for place in np.flatnonzero(~is_settled).tolist():
         made = align(sides.clients[place], sides.servers[place], direction)
         shift_bytes[place], compared[place], matched[place] = msgspec.structs.astuple(made)
-    return Aligned(np.ones(len(sides), np.bool_), shift_bytes, compared, matched)
+    return AlignmentColumns(np.ones(len(sides), np.bool_), shift_bytes, compared, matched)
 
 
 def _is_sure(twins: StreamAlignment, left: PayloadSample, right: PayloadSample) -> bool:

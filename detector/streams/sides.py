@@ -43,7 +43,7 @@ class Sides(Struct, frozen=True, dict=True):
         """Vantages of which pairs are to be made."""
         return cls(np.arange(len(clients)), (), clients, servers)
 
-    def with_pairs(self, pairs: Sequence[Pair], aligned: tuple[Aligned, Aligned]) -> Sides:
+    def with_pairs(self, pairs: Sequence[Pair], aligned: tuple[AlignmentColumns, AlignmentColumns]) -> Sides:
         """The same where pairs were made of the vantages, with their alignments up and down; what is known of the
         summaries stays known."""
         sides = Sides(self.rows, pairs, self.clients, self.servers)
@@ -97,17 +97,17 @@ class Sides(Struct, frozen=True, dict=True):
         name = "initial_sequence_number"
         return sender.of_flow(direction, name) != UNKNOWN, receiver.of_flow(direction, name) != UNKNOWN
 
-    def aligned(self, direction: Direction) -> Aligned:
+    def aligned(self, direction: Direction) -> AlignmentColumns:
         """How the streams of a direction lie over each other."""
         return self._aligned[direction]
 
     @cached_property
-    def _aligned(self) -> tuple[Aligned, Aligned]:
+    def _aligned(self) -> tuple[AlignmentColumns, AlignmentColumns]:
         up, down = ([pair.alignment.get(direction) for pair in self.pairs] for direction in DIRECTIONS)
-        return Aligned.of(up), Aligned.of(down)
+        return AlignmentColumns.of(up), AlignmentColumns.of(down)
 
 
-class Aligned(NamedTuple):
+class AlignmentColumns(NamedTuple):
     """Alignments of one direction of many connections as columns, by the names of `StreamAlignment`: zeros without."""
 
     is_known: BoolArray
@@ -115,13 +115,13 @@ class Aligned(NamedTuple):
     compared: Int64Array
     matched: FloatArray
 
-    def at(self, places: Int64Array) -> Aligned:
+    def at(self, places: Int64Array) -> AlignmentColumns:
         """Those of some of the connections."""
         is_known, shift_bytes, compared, matched = self
-        return Aligned(is_known[places], shift_bytes[places], compared[places], matched[places])
+        return AlignmentColumns(is_known[places], shift_bytes[places], compared[places], matched[places])
 
     @classmethod
-    def of(cls, alignments: Sequence[StreamAlignment | None]) -> Aligned:
+    def of(cls, alignments: Sequence[StreamAlignment | None]) -> AlignmentColumns:
         """The alignments as columns."""
         known = [_NONE if each is None else each for each in alignments]
         return cls(

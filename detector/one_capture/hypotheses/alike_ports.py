@@ -57,7 +57,7 @@ def open_networks(split: Floats, answered: npt.NDArray[np.bool_], network: Ints,
     return np.flatnonzero((ports > 1) & (np.bincount(network[is_open], minlength=count) > 0))
 
 
-class Legs(Struct, frozen=True):
+class SharedLeg(Struct, frozen=True):
     """How probable a leg is that ports of a network share, after and `before` anything was seen: one in the network, or
     inside the site as well where one host answers alone. Clients have none inside a site."""
 
@@ -67,7 +67,7 @@ class Legs(Struct, frozen=True):
     @classmethod
     def of(
         cls, groups: Posterior, one_host: npt.NDArray[np.bool_], speaks_web: npt.NDArray[np.bool_], priors: Priors
-    ) -> Legs:
+    ) -> SharedLeg:
         """Those of groups; `one_host` is whether one answers alone, `speaks_web` whether any speaks TLS or HTTP."""
         at_site = (1 - priors.split) * (priors.balancer + priors.front_ends(speaks_web))
         return cls(groups.split + one_host * groups.site, priors.split + one_host * at_site)
@@ -84,7 +84,7 @@ def with_alike_ports(
     groups: Posterior,
     answered: npt.NDArray[np.bool_],
     network: Ints,
-    own: Legs,
+    own: SharedLeg,
     together: Floats,
     one_host: npt.NDArray[np.bool_],
     side: GroupSide,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from detector.one_capture.hypotheses.fronts import FrontNats, front_nats, joined_fronts
 from detector.one_capture.hypotheses.habits.close_habits import close_as_late, close_behind
-from detector.one_capture.hypotheses.habits.crossing_habits import CONNECTED, Legs, any_habit, joined_legs
+from detector.one_capture.hypotheses.habits.crossing_habits import CONNECTED, HabitLegNats, any_habit, joined_habits
 from detector.one_capture.hypotheses.habits.late_answers import (
     CLOSES_AT_ONCE,
     LateApplication,
@@ -89,7 +89,7 @@ class MemberNats(Struct, frozen=True):
     shakes_hands: npt.NDArray[np.bool_]
     speaks_web: npt.NDArray[np.bool_]
     #: Legs by each habit of split points (`crossing_habits.HABIT_NATS`), where habits tell anything.
-    habits: Legs | None = None
+    habits: HabitLegNats | None = None
 
     @property
     def legs_once_connected(self) -> Floats:
@@ -188,7 +188,7 @@ def member_nats(
     said, of_habits = _Said.behind(nats, crossing, late_applications, priors, paths), None
     legs, behind_tls = _leg_nats(nats, crossing, said, priors, paths)
     if habits:
-        by_habit, (legs, behind_tls) = Legs(legs, behind_tls), (any_habit(each) for each in (legs, behind_tls))
+        by_habit, (legs, behind_tls) = HabitLegNats(legs, behind_tls), (any_habit(each) for each in (legs, behind_tls))
         said, of_habits = said.of_habit(CONNECTED), by_habit.or_else(legs, behind_tls)
     answers = nats.shakes_hands | np.any(nats.application != 0, axis=1)
     unsteady = _queued(nats, paths) if priors.closes else _given_late(parts, late, nats.shakes_hands, priors)
@@ -230,7 +230,7 @@ def joined_members(every: Sequence[MemberNats]) -> MemberNats:
         name: np.concatenate([getattr(each, name) for each in every], axis=1 if name in _IN_ROWS else 0)
         for name in _COLUMNS
     }
-    habits = joined_legs([each.habits for each in every if each.habits is not None])
+    habits = joined_habits([each.habits for each in every if each.habits is not None])
     return MemberNats(**columns, fronts=joined_fronts([each.fronts for each in every]), habits=habits)
 
 

@@ -87,21 +87,21 @@ class LooksNats(Struct, frozen=True):
         return LooksNats(self.looks[units], self.steady[units], self.device[units])
 
 
-class Said(Struct, frozen=True):
+class SpeechTimes(Struct, frozen=True):
     """When clients said anything, by client, connection and time: first words, answers, ends of connections (s)."""
 
     client: Ints
     connection: Ints
     time_s: Floats
 
-    def of(self, client: int) -> Said:
+    def of(self, client: int) -> SpeechTimes:
         """What one client said."""
         rows = slice(*np.searchsorted(self.client, [client, client + 1]))
-        return Said(self.client[rows], self.connection[rows], self.time_s[rows])
+        return SpeechTimes(self.client[rows], self.connection[rows], self.time_s[rows])
 
-    def without(self, these: npt.NDArray[np.bool_]) -> Said:
+    def without(self, these: npt.NDArray[np.bool_]) -> SpeechTimes:
         """All but some of it."""
-        return Said(*(getattr(self, name)[~these] for name in Said.__struct_fields__))
+        return SpeechTimes(*(getattr(self, name)[~these] for name in SpeechTimes.__struct_fields__))
 
 
 class Clients(Struct, frozen=True):
@@ -131,7 +131,7 @@ class Clients(Struct, frozen=True):
         return np.asarray([nats.get(each, 0.0) for each in client.tolist()])
 
 
-def said_by(exchanges: Exchanges, columns: Mapping[str, npt.NDArray[Any]], client: Ints) -> Said:
+def said_by(exchanges: Exchanges, columns: Mapping[str, npt.NDArray[Any]], client: Ints) -> SpeechTimes:
     """What the `client` of each connection said, those with negative numbers left out."""
     answers = (exchanges.asked == Direction.DOWN.value) & ~exchanges.repeated
     asks = (exchanges.asked == Direction.UP.value) & ~exchanges.repeated
@@ -148,10 +148,10 @@ def said_by(exchanges: Exchanges, columns: Mapping[str, npt.NDArray[Any]], clien
     connection, time_ns = connection[order], time_ns[order]
     time_s = (time_ns - (time_ns.min() if len(time_ns) else 0)) / 1e9
     new = np.append(True, (np.diff(connection) != 0) | (np.diff(time_s) > _AT_ONCE_S))[: len(order)]
-    return Said(client[connection[new]], connection[new], time_s[new])
+    return SpeechTimes(client[connection[new]], connection[new], time_s[new])
 
 
-def looks_nats(said: Said, round_trip_s: float) -> float:
+def looks_nats(said: SpeechTimes, round_trip_s: float) -> float:
     """What one client's gaps say for looks at regular times (nats); 0 where there are none, or no intervals.
 
     Some such programs say at a look what opens a connection, others at once, as one as the other.
@@ -166,7 +166,7 @@ def looks_nats(said: Said, round_trip_s: float) -> float:
     return float(np.logaddexp.reduce(every) - np.log(len(every)))
 
 
-def _of_gaps(said: Said, within_s: Floats, round_trip_s: float) -> float:
+def _of_gaps(said: SpeechTimes, within_s: Floats, round_trip_s: float) -> float:
     """What the gaps between these words say, given the intervals within conversations; 0 where there are none."""
     usual_s = float(np.quantile(within_s, _FAST, method="lower"))
     order = np.argsort(said.time_s, kind="stable")

@@ -21,7 +21,7 @@ from detector.one_capture.hypotheses.transport_nats import NearLegNats, Transpor
 from detector.one_capture.likelihoods.answered_handshakes import HandshakeNats
 from detector.one_capture.likelihoods.closes import Closes, no_closes
 from detector.one_capture.likelihoods.equal_members import equal_members
-from detector.one_capture.likelihoods.exchange_nats import Measured
+from detector.one_capture.likelihoods.exchange_nats import BinnedExchanges
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
 from detector.one_capture.likelihoods.priors import Priors
 from detector.one_capture.likelihoods.references.port_references import PortReferences
@@ -268,21 +268,21 @@ class SideEvidence(Struct, frozen=True):
             rows, classes = order[inside], variation[equal.first[start:stop]]
             of_unit = of_kind[inside] - start
             read = reading(kind[rows], unread[rows], self.tls_answers)
-            measured = Measured(of_unit, read, classes[of_unit], bins[rows], weight[rows], stop - start)
+            binned = BinnedExchanges(of_unit, read, classes[of_unit], bins[rows], weight[rows], stop - start)
             paths, opening = _paths(tables, classes), at_once[rows] if habits else None
-            found.append(self._member_nats(measured, paths, opening))
+            found.append(self._member_nats(binned, paths, opening))
         return Units(joined_members(found), equal.kind)
 
-    def _member_nats(self, measured: Measured, paths: Paths, opening: npt.NDArray[np.bool_] | None) -> MemberNats:
+    def _member_nats(self, binned: BinnedExchanges, paths: Paths, opening: npt.NDArray[np.bool_] | None) -> MemberNats:
         """What exchanges and closes of units say by themselves; by habits of split points, too, where it is known which
         exchanges are asked as their connections are `opening`."""
         if opening is None:
-            return member_nats(measured.once().nats(self.tables), measured.speaks_web, self.priors, paths)
-        nats, first = measured.of(~opening).once().nats(self.tables), measured.of(opening).once()
+            return member_nats(binned.once().nats(self.tables), binned.speaks_web, self.priors, paths)
+        nats, first = binned.of(~opening).once().nats(self.tables), binned.of(opening).once()
         usual, *behind = (first.nats(each) for each in self.tables.by_habit)
         every = nats.and_of(usual)
         by_habit = [every, *(nats.behind.and_of(each) for each in behind)]
-        return member_nats(every, measured.speaks_web, self.priors, paths, by_habit)
+        return member_nats(every, binned.speaks_web, self.priors, paths, by_habit)
 
     def _transport(self, member: Ints, group: Ints, groups: int, near_legs: NearLegNats) -> TransportNats:
         """What the transport shows of groups: their `near_legs`, and their members' handshakes."""

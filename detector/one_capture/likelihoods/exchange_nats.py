@@ -78,7 +78,7 @@ class ExchangeNats(Struct, frozen=True):
         )
 
 
-class Measured(Struct, frozen=True):
+class BinnedExchanges(Struct, frozen=True):
     """Exchanges and closes, whose excess is in one of the `bins` of `TimingTables`, of so many `members`; `member`
     counts from 0 and ascends. The other arrays have the same length."""
 
@@ -89,9 +89,9 @@ class Measured(Struct, frozen=True):
     weight: Floats
     members: int
 
-    def of(self, which: npt.NDArray[Any]) -> Measured:
+    def of(self, which: npt.NDArray[Any]) -> BinnedExchanges:
         """Some of them, by mask or by place in ascending order."""
-        return Measured(
+        return BinnedExchanges(
             self.member[which], self.kind[which], self.variation[which], self.bins[which], self.weight[which],
             self.members,
         )  # fmt: skip
@@ -101,7 +101,7 @@ class Measured(Struct, frozen=True):
         """Whether each member speaks TLS or HTTP."""
         return speaks_web(self.kind, self.member, self.members)
 
-    def once(self) -> Measured:
+    def once(self) -> BinnedExchanges:
         """The same where those of one member that are looked up alike are one, with the sum of their weights."""
         if len(self.member) <= _MANY * self.members:
             return self

@@ -21,7 +21,7 @@ from pepscope.results.verdicts import Evidence, VantageName
 OtherPackets = Callable[[Evidence], tuple[EvidencePacket, ...]]
 
 
-class Asked(Struct, frozen=True):
+class ConnectionToName(Struct, frozen=True):
     """A connection whose packets are to be named: what was found on it, and as methods examined it.
 
     `others` name the packets of the findings of some methods.
@@ -47,7 +47,7 @@ class PacketNames:
     def __init__(self, captures: Mapping[str, Capture]) -> None:
         self.captures = dict(captures)
 
-    def named(self, asked: Sequence[Asked], most: int) -> list[PairPackets]:
+    def named(self, asked: Sequence[ConnectionToName], most: int) -> list[PairPackets]:
         """The packets that show what was found on connections, the most telling first: of each finding `most` moments,
         each at up to two vantage points."""
         pointed = self._pointed(asked, most)
@@ -81,7 +81,7 @@ class PacketNames:
                 times_ns = recorded.time_ns[each.rows].tolist()
                 each.located = zip(*_located(capture, frames), times_ns, strict=True)
 
-    def _pointed(self, asked: Sequence[Asked], most: int) -> list[list[Shown]]:
+    def _pointed(self, asked: Sequence[ConnectionToName], most: int) -> list[list[Shown]]:
         """What shows each piece of evidence on connections.
 
         Empty for findings that say what is missing, and for those of methods of other distributions.

@@ -16,7 +16,7 @@ from detector.presentation.telling_packets.exchanges import (
     fastest_exchanges,
     fastest_handshakes,
 )
-from detector.presentation.telling_packets.naming import Asked, PacketNames, was_judged_as_seen
+from detector.presentation.telling_packets.naming import ConnectionToName, PacketNames, was_judged_as_seen
 from detector.presentation.telling_packets.observing import Connections, Observed
 from detector.presentation.telling_packets.references import fastest_references
 from detector.presentation.telling_packets.telling import READ_FIGURES
@@ -142,12 +142,12 @@ class _Naming:
         self, places: Sequence[int], observed: Sequence[Observed], told: Sequence[Sequence[Evidence]]
     ) -> None:
         """Name the packets of connections that were judged as the pairs that they are."""
-        asked: list[tuple[int, Asked]] = []
+        asked: list[tuple[int, ConnectionToName]] = []
         for place, each, evidence in zip(places, observed, told, strict=True):
             # A capture between the ends has evidence for either side, the client's first.
             by_exchanges = partial(self._by_exchanges, place, each, iter(self._sides))
             if was_judged_as_seen(self._results.vantages(place), each):
-                asked.append((place, Asked(evidence, each, dict.fromkeys(BY_EXCHANGES, by_exchanges))))
+                asked.append((place, ConnectionToName(evidence, each, dict.fromkeys(BY_EXCHANGES, by_exchanges))))
         made = self._names.named([each for _, each in asked], self._moments)
         for (place, _), packets in zip(asked, made, strict=True):
             self._results.add_packets(place, packets)

@@ -11,7 +11,7 @@ from detector.clocks.clock_relation import ClockRelation
 from detector.method import Observation
 from detector.presentation.asked import AskedPackets
 from detector.presentation.first_asked import FirstAsked
-from detector.presentation.telling_packets.naming import Asked, PacketNames, was_judged_as_seen
+from detector.presentation.telling_packets.naming import ConnectionToName, PacketNames, was_judged_as_seen
 from detector.presentation.telling_packets.observing import Observed
 from detector.presentation.telling_packets.results import BY_EXCHANGES, can_be_named
 from detector.presentation.telling_packets.telling import READ_FIGURES
@@ -43,7 +43,7 @@ class NamedWhileJudging:
             return
         chosen = self._chosen(table, rows, together.numbers)
         told = table.unworded_evidence(rows[chosen], READ_FIGURES)
-        asked: list[tuple[int, Asked]] = []
+        asked: list[tuple[int, ConnectionToName]] = []
         for number, row, evidence in zip(chosen, rows[chosen].tolist(), told, strict=True):
             if any(item.method in BY_EXCHANGES for item in evidence):
                 continue  # groups say from which side
@@ -51,7 +51,7 @@ class NamedWhileJudging:
             seen = Observation(together.pairs[number], place=examined.place)
             observed = Observed(examined, seen, partial(_clock, examined))
             if was_judged_as_seen(table.vantages(row), observed):
-                asked.append((row, Asked(evidence, observed)))
+                asked.append((row, ConnectionToName(evidence, observed)))
         named = self._names.named([each for _, each in asked], self._moments)
         for (row, _), packets in zip(asked, named, strict=True):
             table.add_packets(row, packets)

@@ -15,7 +15,7 @@ from benchmarks.one_ended_simulated.__main__ import make_network
 from detector.detection import detect
 from detector.one_capture.classes import LEAST_SPLIT
 from detector.one_capture.hypotheses.alike_ports import (
-    Legs,
+    SharedLeg,
     by_distance,
     networks_of,
     open_networks,
@@ -54,8 +54,8 @@ def given_all(
 ) -> Posterior:
     """The same groups given what all ports together are said to be."""
     alone, web = (np.full(len(network), each) for each in (one_host, speaks_web))
-    own = Legs.of(found, alone, web, PRIORS[side])
-    of_all = Legs(np.asarray(together), np.full(len(together), own.before[0]))
+    own = SharedLeg.of(found, alone, web, PRIORS[side])
+    of_all = SharedLeg(np.asarray(together), np.full(len(together), own.before[0]))
     return with_alike_ports(found, np.asarray(answered), np.asarray(network), own, of_all.nats, alone, side)
 
 

@@ -20,7 +20,7 @@ from detector.one_capture.hypotheses.posteriors import Posterior, posterior
 from detector.one_capture.hypotheses.splits import Groups
 from detector.one_capture.hypotheses.sums import sum_nats
 from detector.one_capture.hypotheses.transport_nats import TransportNats
-from detector.one_capture.likelihoods.exchange_nats import Measured
+from detector.one_capture.likelihoods.exchange_nats import BinnedExchanges
 from detector.one_capture.likelihoods.legs import leg_estimates
 from detector.one_capture.likelihoods.priors import PRIORS, Priors
 from detector.one_capture.likelihoods.references.reference_nats import ReferenceNats
@@ -196,14 +196,14 @@ def _of_equal_answers(kind: ExchangeKind, excess_s: float, times: int, members: 
     side = GroupSide.CLIENT if at_client else GroupSide.SERVER
     none, bins = np.zeros(len(asked), np.int64), excess_bin(timing.excess_s)
     tables = timing_tables(side)
-    nats = Measured(timing.member, timing.kind, none, bins, timing.weight, members).once().nats(tables)
+    nats = BinnedExchanges(timing.member, timing.kind, none, bins, timing.weight, members).once().nats(tables)
     nothing = np.zeros(1)
     silent = ReferenceNats(unknown := np.zeros((members, 1 + len(HIDDEN_S))), np.full(members, np.nan))
     transport = TransportNats(*(nothing for _ in TransportNats.__struct_fields__))
     paths = Paths(*(
         np.repeat(rows[:1], members, axis=0) for rows in (tables.nature_nats, tables.end_nature_nats, tables.shift_nats)
     ))  # fmt: skip
-    together = Measured(none, timing.kind, none, bins, timing.weight, 1).once().nats(tables)
+    together = BinnedExchanges(none, timing.kind, none, bins, timing.weight, 1).once().nats(tables)
     every = member_nats(nats, np.ones(members, np.bool_), PROMPT_OR_LATE, paths)
     alike = member_nats(together, np.ones(1, np.bool_), PROMPT_OR_LATE, paths.of(np.zeros(1, np.int64)))
     groups = Groups(every, alike, silent, np.zeros(members, np.int64), 1, PROMPT_OR_LATE)

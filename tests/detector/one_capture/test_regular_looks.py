@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from detector.one_capture.hypotheses import regular_looks
-from detector.one_capture.hypotheses.regular_looks import LooksNats, Said, looks_nats, said_by
+from detector.one_capture.hypotheses.regular_looks import LooksNats, SpeechTimes, looks_nats, said_by
 from detector.one_capture.members import Ints
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.captures.packets import Direction
@@ -31,7 +31,7 @@ def _said(
     turns: int = 4,
     every_s: float | None = None,
     opens_at_once: bool = False,
-) -> Said:
+) -> SpeechTimes:
     """A client that begins when it likes, or every so often, and answers at its next look, or behind a leg that makes
     each answer take as long as looks do. What opens its connections may wait for no look."""
     random = Random(seed)
@@ -46,7 +46,7 @@ def _said(
             time_s = np.ceil(asked_s / PERIOD_S) * PERIOD_S if looks else asked_s + PERIOD_S - ROUND_TRIP_S - 0.001
         start_s = max(start_s, time_s)
     order = np.asarray(times)
-    return Said(np.zeros(len(times), np.int64), order[:, 0].astype(np.int64), order[:, 1])
+    return SpeechTimes(np.zeros(len(times), np.int64), order[:, 0].astype(np.int64), order[:, 1])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -77,7 +77,7 @@ def test_a_client_that_begins_by_a_timer_tells_its_gap_once() -> None:
 def test_without_a_round_trip_nothing_is_said() -> None:
     assert looks_nats(_said(1, looks=True), float("nan")) == 0.0
     none: Ints = np.zeros(0, np.int64)
-    assert looks_nats(Said(none, none, np.zeros(0)), ROUND_TRIP_S) == 0.0
+    assert looks_nats(SpeechTimes(none, none, np.zeros(0)), ROUND_TRIP_S) == 0.0
 
 
 @given(st.integers(0, 100), st.booleans(), st.floats(-1e5, 1e5), st.permutations(range(8)))
@@ -86,11 +86,13 @@ def test_clocks_and_the_order_of_connections_change_nothing(
 ) -> None:
     said = _said(seed, looks=looks)
     before = looks_nats(said, ROUND_TRIP_S)
-    shifted = Said(said.client, said.connection, said.time_s + shift_s)
+    shifted = SpeechTimes(said.client, said.connection, said.time_s + shift_s)
     assert looks_nats(shifted, ROUND_TRIP_S) == pytest.approx(before, abs=1e-3)
     renamed = np.asarray(names)[said.connection]
     order = np.lexsort((said.time_s, renamed))
-    assert looks_nats(Said(said.client, renamed[order], said.time_s[order]), ROUND_TRIP_S) == pytest.approx(before)
+    assert looks_nats(SpeechTimes(said.client, renamed[order], said.time_s[order]), ROUND_TRIP_S) == pytest.approx(
+        before
+    )
 
 
 @given(st.lists(st.floats(-500.0, 500.0), min_size=1, max_size=6))
@@ -101,7 +103,7 @@ def test_refuted_looks_take_no_more_than_their_share(nats: list[float]) -> None:
         assert (given_looks <= np.maximum(nats, 0.0) + 1e-9).all()
 
 
-def _talks(said: Said) -> list[Talk]:
+def _talks(said: SpeechTimes) -> list[Talk]:
     """The same client as connections of a server's capture, each answer to a question one round trip before."""
     made = []
     for connection in range(int(said.connection.max()) + 1):
@@ -116,7 +118,7 @@ def _talks(said: Said) -> list[Talk]:
     return made
 
 
-def _first_words(said: Said) -> list[Talk]:
+def _first_words(said: SpeechTimes) -> list[Talk]:
     """The same with the client's first words, as questions to the server that it answers at once."""
     talks = _talks(said)
     first_s = [said.time_s[said.connection == connection][0] for connection in range(len(talks))]
@@ -159,7 +161,7 @@ def test_of_a_group_those_clients_are_weighed_that_say_most(monkeypatch: pytest.
     monkeypatch.setattr(regular_looks, "MOST_CLIENTS", 1)
     weighed = []
 
-    def counted(said: Said, _round_trip_s: float) -> float:
+    def counted(said: SpeechTimes, _round_trip_s: float) -> float:
         weighed.append(len(said.time_s))
         return 1.0
 

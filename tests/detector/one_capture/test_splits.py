@@ -10,7 +10,7 @@ import pytest
 
 from detector.one_capture.classes import LEAST_SPLIT, LEAST_WHOLE
 from detector.one_capture.hypotheses.cached_answers import answer_at_once_and_late
-from detector.one_capture.hypotheses.habits.crossing_habits import HABIT_NATS, Legs, any_habit
+from detector.one_capture.hypotheses.habits.crossing_habits import HABIT_NATS, HabitLegNats, any_habit
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S
 from detector.one_capture.likelihoods.waiting_handshakes import waiting_nats
 from pepscope.captures.exchanges import ExchangeKind
@@ -67,7 +67,7 @@ def test_a_member_with_a_habit_of_its_own_costs_no_more_than_it_may() -> None:
     nats = np.array([[-40.0, -3.0]])
     anyhow = any_habit(np.stack([nats, nats - 30.0, nats + 2.0, nats - 9.0]))
     for common in (nats, nats - 30.0, nats + 2.0):
-        found = Legs(common, common).or_else(anyhow, anyhow)
+        found = HabitLegNats(common, common).or_else(anyhow, anyhow)
         assert np.all(found.all >= anyhow + np.log(0.19))
         assert np.all(found.all <= np.maximum(common, anyhow))
         assert np.array_equal(found.all, found.behind_tls)

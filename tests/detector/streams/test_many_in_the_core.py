@@ -17,7 +17,7 @@ from detector.methods.identity.segments import (
 )
 from detector.pair import Pair, Vantage
 from detector.pairing.alignment import COMPARED_PIECES, OVERLAP_BYTES, align, align_all
-from detector.streams.sides import Aligned, Sides
+from detector.streams.sides import AlignmentColumns, Sides
 from pepscope import _core
 from pepscope.captures.capture import open_capture
 from pepscope.captures.direction import DIRECTIONS
@@ -41,7 +41,7 @@ def test_alignments_of_many_are_those_of_each(run: str) -> None:
     found, columns = align_all(sides)
     assert found == expected
     for direction, column in zip(DIRECTIONS, columns, strict=True):
-        for one, two in zip(column, Aligned.of([each[direction] for each in found]), strict=True):
+        for one, two in zip(column, AlignmentColumns.of([each[direction] for each in found]), strict=True):
             np.testing.assert_array_equal(one, two)
     for direction in DIRECTIONS:
         left, right = ([each.payload[direction] for each in side] for side in (sides.clients, sides.servers))

@@ -30,31 +30,33 @@ HABIT_NATS: Floats = np.log([_EACH_BY_ITSELF, *((1 - _EACH_BY_ITSELF) * share fo
 CONNECTED = 1 + list(CROSSINGS).index(1)
 
 
-class Legs(Struct, frozen=True):
+class HabitLegNats(Struct, frozen=True):
     """Log-likelihoods by habit, member and each of `HIDDEN_S`: where everything crosses the leg, and where TLS ends at
     the split point."""
 
     all: Floats
     behind_tls: Floats
 
-    def or_else(self, legs: Floats, behind_tls: Floats) -> Legs:
+    def or_else(self, legs: Floats, behind_tls: Floats) -> HabitLegNats:
         """The same of members of which some have a habit of their own: `legs` and `behind_tls` are those of any one."""
         own = [
             np.logaddexp(np.log(1 - _OWN_HABIT) + common, np.log(_OWN_HABIT) + any_one)
             for common, any_one in ((self.all, legs), (self.behind_tls, behind_tls))
         ]
-        return Legs(*own)
+        return HabitLegNats(*own)
 
-    def of(self, members: Ints) -> Legs:
+    def of(self, members: Ints) -> HabitLegNats:
         """Those of some members."""
-        return Legs(self.all[:, members], self.behind_tls[:, members])
+        return HabitLegNats(self.all[:, members], self.behind_tls[:, members])
 
 
-def joined_legs(every: Sequence[Legs]) -> Legs | None:
+def joined_habits(every: Sequence[HabitLegNats]) -> HabitLegNats | None:
     """Those of members one after the other; None of none."""
     if not every:
         return None
-    return Legs(*(np.concatenate([getattr(each, name) for each in every], axis=1) for name in Legs.__struct_fields__))
+    return HabitLegNats(
+        *(np.concatenate([getattr(each, name) for each in every], axis=1) for name in HabitLegNats.__struct_fields__)
+    )
 
 
 def any_habit(every: Floats) -> Floats:

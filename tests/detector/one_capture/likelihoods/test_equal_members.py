@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from detector.one_capture.likelihoods.equal_members import MOST_EXCHANGES, equal_members
-from detector.one_capture.likelihoods.exchange_nats import Measured
+from detector.one_capture.likelihoods.exchange_nats import BinnedExchanges
 from detector.one_capture.likelihoods.timing_tables import CLIENT_CLOSE, CLOSE, excess_bin, timing_tables
 from pepscope.results.verdicts import GroupSide
 
@@ -42,14 +42,16 @@ def test_exchanges_of_one_bin_are_looked_up_once_with_the_same_sums(
     kind, bins = np.asarray([each[0] for each in made]), excess_bin(np.asarray([each[1] for each in made]))
     weight = np.linspace(0.3, 1.0, len(made))
     copies = 40
-    measured = Measured(
+    binned = BinnedExchanges(
         np.repeat(np.arange(members), copies * len(made)), np.tile(kind, copies * members),
         np.zeros(copies * members * len(made), np.int64), np.tile(bins, copies * members),
         np.tile(weight, copies * members), members,
     )  # fmt: skip
-    assert len(measured.once().member) <= members * len(made)
-    many = measured.once().nats(tables)
-    once = Measured(np.arange(len(made)), kind, np.zeros(len(made), np.int64), bins, weight, len(made)).nats(tables)
+    assert len(binned.once().member) <= members * len(made)
+    many = binned.once().nats(tables)
+    once = BinnedExchanges(np.arange(len(made)), kind, np.zeros(len(made), np.int64), bins, weight, len(made)).nats(
+        tables
+    )
     for name in ("handshake", "application", "close", "client_close"):
         rows, single = getattr(many, name), getattr(once, name)
         np.testing.assert_allclose(rows, np.tile(copies * single.sum(axis=0), (members, 1)), rtol=1e-9, atol=1e-9)
