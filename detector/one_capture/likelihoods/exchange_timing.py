@@ -74,38 +74,32 @@ _LINE = CLASSES.index("line")
 class ExchangeTiming(Struct, frozen=True, dict=True):
     """The exchanges that far hosts answered, in the order of their members, and what the members' paths are like.
 
-    One element an exchange: `row` in the capture's exchanges, `connection`, `member`, `kind` (a class of
-    `TimingTables`), `excess_s` beyond the connection's least round trip, `weight`, whether it is asked `at_once` as its
-    connection opens, and its number where it is `unread` (`unread_words`). One element a member, NaN where nothing was
-    measured: `near_s`, its least round trip, of what kind ever; `data_s`, the least of data, whatever acknowledges
-    them; `plain_s`, the least of data that packets without payload acknowledge; `prompt_s`, the least low quantile of
-    those that no timer delays; `handshake_s`, its least handshake; `variation_s`, how far its middling round trips lie
-    above its low ones, and `handshake_variation_s`, the same of handshakes alone; `round_trips`, how many show the
-    first, and how many `handshakes`, `acknowledgements` without payload and `timed_connections`, by either of these,
-    there are (0 where none is). One element a connection, NaN where nothing tells it: `base_s`, the round trip that the
-    excess is beyond.
+    Times are in seconds. NaN stands for what was not measured of a member, and for what nothing tells of a connection.
     """
 
-    row: Ints
+    # One element an exchange:
+    row: Ints  # in the capture's exchanges
     connection: Ints
     member: Ints
-    kind: Ints
-    excess_s: Floats
+    kind: Ints  # a class of `TimingTables`
+    excess_s: Floats  # beyond the connection's least round trip
     weight: Floats
-    at_once: npt.NDArray[np.bool_]
-    unread: Ints
-    near_s: Floats
-    data_s: Floats
-    plain_s: Floats
-    prompt_s: Floats
-    handshake_s: Floats
-    variation_s: Floats
-    handshake_variation_s: Floats
-    round_trips: Floats
-    handshakes: Floats
-    acknowledgements: Floats
-    timed_connections: Ints
-    base_s: Floats
+    at_once: npt.NDArray[np.bool_]  # whether it is asked as its connection opens
+    unread: Ints  # its number where its words were not captured (`unread_words`)
+    # One element a member:
+    near_s: Floats  # the least round trip, of what kind ever
+    data_s: Floats  # the least of data, whatever acknowledges them
+    plain_s: Floats  # the least of data that packets without payload acknowledge
+    prompt_s: Floats  # the least low quantile of those that no timer delays
+    handshake_s: Floats  # the least handshake
+    variation_s: Floats  # how far middling round trips lie above low ones
+    handshake_variation_s: Floats  # the same of handshakes alone
+    round_trips: Floats  # how many show `variation_s`
+    handshakes: Floats  # how many there are (0 where none is)
+    acknowledgements: Floats  # how many, with payload or without
+    timed_connections: Ints  # how many by handshakes or data
+    # One element a connection:
+    base_s: Floats  # the round trip that the excess is beyond
 
     @cached_property
     def bins(self) -> Ints:
@@ -158,17 +152,15 @@ def exchange_timing(
 
 
 class _Measured(Struct, frozen=True):
-    """Round trips to the far host by connection, in seconds, NaN where none was seen: the least of all, of data that
-    packets without payload acknowledged, and of the handshake; middling ones of the second; low and middling ones of
-    prompt acknowledgements; and how many acknowledgements there are, without payload and prompt."""
+    """Round trips to the far host by connection, in seconds, NaN where none was seen, and how many there are."""
 
-    data_s: Floats
-    plain_s: Floats
+    data_s: Floats  # the least of data, whatever acknowledged them
+    plain_s: Floats  # the least of data that packets without payload acknowledged
     handshake_s: Floats
-    plain_60_s: Floats
-    prompt_10_s: Floats
+    plain_60_s: Floats  # the 60 % quantile of `plain_s`
+    prompt_10_s: Floats  # the 10 and 60 % quantiles of those with prompt acknowledgements
     prompt_60_s: Floats
-    count: Floats
+    count: Floats  # of all acknowledgements
     prompt_count: Floats
 
     @classmethod
@@ -194,7 +186,7 @@ class _Measured(Struct, frozen=True):
         )
 
     def samples(self) -> tuple[_Samples, _Samples, _Samples]:
-        """Prompt acknowledgements, handshakes, and all acknowledgements without payload."""
+        """Prompt acknowledgements, handshakes, and all acknowledgements (middling ones of those without payload)."""
         return (
             _Samples(self.prompt_10_s, self.prompt_60_s, self.prompt_count),
             _Samples(self.handshake_s, self.handshake_s, (~np.isnan(self.handshake_s)).astype(np.float64)),

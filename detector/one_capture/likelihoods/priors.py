@@ -52,42 +52,87 @@ class Priors(Struct, frozen=True):
         return 1.0 - self.late - self.late_application - self.fronts(speaks_web)
 
 
-#: At the client's side one server in ten has pages that are slow to make, one in ten a front end that fetches them from
-#: afar; balancers stand in one building with what they balance, but for one in thirty; to be late in a TLS handshake
-#: takes an overloaded machine. Legs that are too short: servers beside the split point, as caches of large sites are.
-#: Relays that connect first, caches and unsteady legs: one split point in ten each, which is assumed: no survey counts
-#: them. One application in ten that is late is so as steadily as a leg.
-#: At the server's side clients are late one by one (slow devices, people), or all of them (one make of device: so were
-#: 26 of 403 simulated networks of several clients, and 7 of 52 between kernels); one in ten of them as steadily as any
-#: leg, since the shapes of hosts' delays are assumed, not measured; some speak TLS and are late in its handshakes alone
-#: (`member_nats`), so that one in twenty is late in all that it says. One split in ten has legs in which something
-#: queues, as at the client's side. One in twenty lets handshakes pass and acknowledges data in the clients' names, as
-#: is assumed where stacks are compared (`client_stacks.COPIES`). Of a hundred groups one has devices that delay
-#: whatever is said, each in its own way, which is assumed: half as many as are busy. Of twenty groups one is programs
-#: that compute for nearly the same time before they go on (work on rows of a table, calls of a service), which is
-#: assumed as well: it bounds what application answers say for a split, however many there are.
-#: Keys in TLS handshakes take machines as long as a leg, and as steadily (small devices, chips that sign), in one group
-#: of a hundred: assumed, as often as devices delay everything; so that TLS handshakes alone prove no leg, however many,
-#: and what else it delays does. Of fifty groups of servers one is edges of content networks at one place, as often as
-#: TLS ends at a split point, or a cache is one: assumed; more users speak with such edges than behind such boxes.
-#: At the client's side something that looks up each flow (a firewall's rules, a controller that a switch asks) holds up
-#: the SYNs of one network in a hundred, by one time, which is assumed; at the server's side a SYN has passed that.
-#: Of networks that split 17 in 20 split all ports at the server's side, as counted: 258 of 303 simulated ones, 12 of 13
-#: in the third laboratory (docs/decisions/105); at the client's nothing was counted (`other_ports`).
-#: A port of a server leads elsewhere where a NAT forwards it, or an edge serves it: assumed, as often as hosts answer
-#: ICMP echo late. One of a client's address does where that is a NAT's, before several clients of which those at this
-#: port are farther away: assumed.
-PRIORS = {
-    GroupSide.CLIENT: Priors(
-        split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.05, late=0.02, late_application=0.08, balancer=0.03,
-        front_end=0.1, too_short=0.25, shortest_s=0.01, all_ports=ALL_SPLIT, elsewhere=0.03, common_leg=0.0,
-        connects_first=0.1, caches=0.1, unsteady=0.1, steady_application=0.1, steady=0.1, programs=0.05,
-        slow_handshakes=0.01, edges=0.02, first_packets_held=0.01,
-    ),
-    GroupSide.SERVER: Priors(
-        split=0.2, fleet=0.06, busy=0.02, handshakes_answered=0.05, late=0.07, late_application=0.1, balancer=0.0,
-        front_end=0.0, too_short=0.0, shortest_s=0.0, all_ports=0.85, elsewhere=0.15, common_leg=0.5,
-        connects_first=0.05, unsteady=0.1, steady=0.1, devices=0.01, programs=0.05, slow_handshakes=0.01,
-        closes=True,
-    ),
-}  # fmt: skip
+#: At the client's side, where servers are judged. No survey counts what is assumed.
+_OF_SERVERS = Priors(
+    split=0.2,
+    fleet=0.05,
+    busy=0.02,
+    handshakes_answered=0.05,
+    # To be late in a TLS handshake takes an overloaded machine; one server in ten has pages that are slow to make, and
+    # one in ten a front end that fetches them from afar.
+    late=0.02,
+    late_application=0.08,
+    front_end=0.1,
+    # Balancers stand in one building with what they balance, but for one in thirty.
+    balancer=0.03,
+    # Servers beside the split point, as caches of large sites are.
+    too_short=0.25,
+    shortest_s=0.01,
+    # Nothing was counted (`other_ports`).
+    all_ports=ALL_SPLIT,
+    # A port leads elsewhere where a NAT forwards it, or an edge serves it: assumed, as often as hosts answer ICMP echo
+    # late.
+    elsewhere=0.03,
+    common_leg=0.0,
+    # One split point in ten each: assumed.
+    connects_first=0.1,
+    caches=0.1,
+    unsteady=0.1,
+    # One in ten that is late is so as steadily as a leg.
+    steady_application=0.1,
+    steady=0.1,
+    # Of twenty groups one is programs that compute for nearly the same time before they go on (work on rows of a table,
+    # calls of a service): assumed. It bounds what application answers say for a split, however many there are.
+    programs=0.05,
+    # Keys in TLS handshakes take machines as long as a leg, and as steadily (small devices, chips that sign), in one
+    # group of a hundred: assumed, as often as devices delay everything; so that TLS handshakes alone prove no leg,
+    # however many, and what else it delays does.
+    slow_handshakes=0.01,
+    # Of fifty groups one is edges of content networks at one place, as often as TLS ends at a split point, or a cache
+    # is one: assumed; more users speak with such edges than behind such boxes.
+    edges=0.02,
+    # Something that looks up each flow (a firewall's rules, a controller that a switch asks) holds up the SYNs of one
+    # network in a hundred, by one time: assumed.
+    first_packets_held=0.01,
+)
+
+#: At the server's side, where clients are judged.
+_OF_CLIENTS = Priors(
+    split=0.2,
+    # All clients are late (one make of device): so were 26 of 403 simulated networks of several clients, and 7 of 52
+    # between kernels.
+    fleet=0.06,
+    busy=0.02,
+    handshakes_answered=0.05,
+    # Clients are late one by one (slow devices, people); some speak TLS and are late in its handshakes alone
+    # (`member_nats`), so that one in twenty is late in all that it says.
+    late=0.07,
+    late_application=0.1,
+    # One in ten as steadily as any leg, since the shapes of hosts' delays are assumed, not measured.
+    steady=0.1,
+    balancer=0.0,
+    front_end=0.0,
+    too_short=0.0,
+    shortest_s=0.0,
+    # Counted: 258 of 303 simulated networks that split, 12 of 13 in the third laboratory (docs/decisions/105).
+    all_ports=0.85,
+    # A client's address leads elsewhere where it is a NAT's, before several clients of which those at this port are
+    # farther away: assumed.
+    elsewhere=0.15,
+    common_leg=0.5,
+    # One split point in twenty lets handshakes pass and acknowledges data in the clients' names, as is assumed where
+    # stacks are compared (`client_stacks.COPIES`).
+    connects_first=0.05,
+    # One split in ten has legs in which something queues, as at the client's side.
+    unsteady=0.1,
+    # Of a hundred groups one has devices that delay whatever is said, each in its own way: assumed, half as many as are
+    # busy.
+    devices=0.01,
+    # As servers' are.
+    programs=0.05,
+    slow_handshakes=0.01,
+    # A SYN has passed what would hold it up (`first_packets_held`).
+    closes=True,
+)
+
+PRIORS = {GroupSide.CLIENT: _OF_SERVERS, GroupSide.SERVER: _OF_CLIENTS}
