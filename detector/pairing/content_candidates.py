@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from detector.pairing.match import Candidate, Ground
 from detector.pairing.packet_sketch import Connections
 from detector.streams import payload_fingerprints
+from detector.streams.payload_fingerprints import Fingerprints
 from pepscope.captures.connection_source import ConnectionSource
 from pepscope.captures.connections import Connection
 from pepscope.captures.packets import Direction
@@ -46,47 +46,65 @@ def by_payload(
     """
     if not left or not right:
         return []
-    one_ids, two_ids = sorted(left), sorted(right)
-    streams = 2 * max(len(one_ids), len(two_ids))
-    most = (
-        max(payload_fingerprints.SKETCH_SIZE, payload_fingerprints.MOST_FINGERPRINTS // streams)
-        if closely
-        else payload_fingerprints.SKETCH_SIZE
-    )
-    if closely and most == payload_fingerprints.SKETCH_SIZE:
+    numbers = sorted(left), sorted(right)
+    most = _fingerprints_of_a_stream(2 * max(map(len, numbers)), closely=closely)
+    if most is None:
         return []
-    ones = payload_fingerprints.gather([first.payload(i)[d] for i in one_ids for d in Direction], most)
-    twos = payload_fingerprints.gather([second.payload(i)[d] for i in two_ids for d in Direction], most)
-    votes = payload_fingerprints.vote(ones, twos)
-    found = (votes.places if closely else votes.count).tolist()
-    one_sizes = np.bincount(ones.stream, minlength=2 * len(one_ids))
-    two_sizes = np.bincount(twos.stream, minlength=2 * len(two_ids))
-    table: dict[tuple[int, int, bool], dict[int, int]] = defaultdict(lambda: {0: 0, 1: 0})
-    for a, b, count in zip(votes.left.tolist(), votes.right.tolist(), found, strict=True):
-        agreed = table[one_ids[a // 2], two_ids[b // 2], a % 2 != b % 2]
-        agreed[a % 2] = max(agreed[a % 2], count)
+    ones, twos = (
+        payload_fingerprints.gather([source.payload(number)[way] for number in own for way in Direction], most)
+        for source, own in zip((first, second), numbers, strict=True)
+    )
+    sizes = _sizes(ones, numbers[0]), _sizes(twos, numbers[1])
     offered: dict[tuple[int, int], Candidate] = {}
-    for (a, b, swapped), counts in table.items():
+    for (a, b, swapped), agreed in _agreed(ones, twos, *numbers, places=closely).items():
         one, two = left[a], right[b]
         if swapped and not (one.side_guessed or two.side_guessed):
             continue
         if not may_be_one(one, two):
             continue
-        place_a, place_b = 2 * bisect_left(one_ids, a), 2 * bisect_left(two_ids, b)
-        sizes = [int(max(one_sizes[place_a + d], two_sizes[place_b + (d ^ swapped)])) for d in (0, 1)]
-        least = PAYLOAD_FINGERPRINTS if closely else min(PAYLOAD_FINGERPRINTS, max(sizes))
-        if max(counts.values()) < least:
+        larger = [max(sizes[0][a][way], sizes[1][b][way ^ swapped]) for way in (0, 1)]
+        least = PAYLOAD_FINGERPRINTS if closely else min(PAYLOAD_FINGERPRINTS, max(larger))
+        if max(agreed) < least:
             continue
-        candidate = Candidate(a, b, Ground.PAYLOAD, _nats(one, two, swapped, counts, sizes), swapped)
+        candidate = Candidate(a, b, Ground.PAYLOAD, _nats(one, two, swapped, agreed, larger), swapped)
         if (a, b) not in offered or candidate.nats > offered[a, b].nats:
             offered[a, b] = candidate
     return list(offered.values())
 
 
-def _nats(one: Connection, two: Connection, swapped: bool, counts: dict[int, int], sizes: list[int]) -> float:
+def _fingerprints_of_a_stream(streams: int, *, closely: bool) -> int | None:
+    """How many are kept of each of so many streams; None where more than usual are asked for and memory has no room."""
+    usual = payload_fingerprints.SKETCH_SIZE
+    if not closely:
+        return usual
+    most = payload_fingerprints.MOST_FINGERPRINTS // streams
+    return most if most > usual else None
+
+
+def _sizes(fingerprints: Fingerprints, numbers: Sequence[int]) -> dict[int, list[int]]:
+    """How many fingerprints each connection has up and down; its streams stand one after the other."""
+    sizes = np.bincount(fingerprints.stream, minlength=2 * len(numbers)).reshape(-1, 2)
+    return dict(zip(numbers, sizes.tolist(), strict=True))
+
+
+def _agreed(
+    ones: Fingerprints, twos: Fingerprints, one_numbers: Sequence[int], two_numbers: Sequence[int], *, places: bool
+) -> Mapping[tuple[int, int, bool], list[int]]:
+    """How many fingerprints of the first connection's streams up and down agree with the second's, or in how many
+    `places`; by both numbers, and whether what goes up in one goes down in the other."""
+    votes = payload_fingerprints.vote(ones, twos)
+    found = votes.places if places else votes.count
+    agreed: dict[tuple[int, int, bool], list[int]] = defaultdict(lambda: [0, 0])
+    for left, right, count in zip(votes.left.tolist(), votes.right.tolist(), found.tolist(), strict=True):
+        both = agreed[one_numbers[left // 2], two_numbers[right // 2], left % 2 != right % 2]
+        both[left % 2] = max(both[left % 2], count)
+    return agreed
+
+
+def _nats(one: Connection, two: Connection, swapped: bool, agreed: Sequence[int], sizes: Sequence[int]) -> float:
     """Weight of a candidate: how alike sizes, whole streams and fingerprints are; rounded, so that equal content leaves
     the choice to time."""
-    shares = [counts[d] / sizes[d] for d in (0, 1) if sizes[d]]
+    shares = [count / size for count, size in zip(agreed, sizes, strict=True) if size]
     whole = sum(share >= WHOLE_STREAM for share in shares)
     nats = PAYLOAD_NATS + WHOLE_STREAM_NATS * whole
     return nats + SIZES_NATS * round(_likeness(one, two, swapped), 2) + FINGERPRINTS_NATS * round(max(shares), 1)
