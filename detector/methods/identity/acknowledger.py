@@ -54,10 +54,7 @@ def other_maker_nats(segments: ClassComparison, lost_share: Reals, beside: Class
     another, with B(k + 1, n - k + 1). 0 where no field distinguishes senders. `beside` are the data segments that
     travel with acknowledgements: a middlebox that gives IP IDs gives them to both.
     """
-    stamps, ids = segments.fields.get("timestamps", _NOT_COMPARED), segments.fields.get("ip-id", _NOT_COMPARED)
-    by_stamps = stamps.is_compared & ((segments.tsval_shift == 0) & (segments.tsecr_shift == 0))
-    by_stamps &= ~np.asarray(segments.shift_unknown)
-    by_ids = ids.is_compared & ((ids.agreeing >= _REWRITTEN) | _keeps_ip_ids(beside))
+    stamps, ids, by_stamps, by_ids = _telling_fields(segments, beside)
     compared: Integers = np.where(by_stamps, stamps.compared, ids.compared)
     agreeing = np.rint(np.where(by_stamps, stamps.agreeing, ids.agreeing) * compared)
     return np.where(by_stamps | by_ids, two_makers_nats(compared, agreeing, lost_share), 0.0)
@@ -72,15 +69,26 @@ def _strangers_nats(
     Two makers may stamp within one tick: stamps that all agree tell one maker only where most of them are different
     ones, else IP IDs are asked as well. `of_handshake` segments without a counterpart acknowledge no data.
     """
-    stamps, ids = segments.fields.get("timestamps", _NOT_COMPARED), segments.fields.get("ip-id", _NOT_COMPARED)
-    by_stamps = stamps.is_compared & (segments.tsval_shift == 0) & (segments.tsecr_shift == 0)
-    by_stamps &= ~np.asarray(segments.shift_unknown)
+    stamps, ids, by_stamps, by_ids = _telling_fields(segments, beside)
     one_maker = by_stamps & (stamps.agreeing == 1.0) & (2 * stamps.compared > segments.with_candidate)
-    by_ids = ids.is_compared & ((ids.agreeing >= _REWRITTEN) | _keeps_ip_ids(beside))
     agreeing = np.minimum(np.where(by_stamps, stamps.agreeing, 1.0), np.where(by_ids & ~one_maker, ids.agreeing, 1.0))
     own = np.minimum(np.rint(agreeing * segments.with_candidate) + of_handshake, segments.arrived)
     told = np.where(by_ids, NUMBERED, SAME * (1.0 - lost_share))
     return np.where(by_stamps | by_ids, two_makers_nats(segments.arrived, own, 0.0, told), 0.0)
+
+
+def _telling_fields(
+    segments: ClassComparison, beside: ClassComparison | None
+) -> tuple[FieldAgreement, FieldAgreement, Truths, Truths]:
+    """Timestamps and IP IDs, and where each of them tells makers from each other."""
+    stamps, ids = (segments.fields.get(name, _NOT_COMPARED) for name in ("timestamps", "ip-id"))
+    by_ids = ids.is_compared & ((ids.agreeing >= _REWRITTEN) | _keeps_ip_ids(beside))
+    return stamps, ids, stamps.is_compared & _keeps_stamps(segments), by_ids
+
+
+def _keeps_stamps(segments: ClassComparison) -> Truths:
+    """Where timestamps arrive as they left, not moved by a firewall."""
+    return (segments.tsval_shift == 0) & (segments.tsecr_shift == 0) & ~np.asarray(segments.shift_unknown)
 
 
 def _keeps_ip_ids(data: ClassComparison | None) -> Truths:
@@ -216,8 +224,7 @@ def acknowledgements_ahead(data: ClassComparison, acknowledgements: ClassCompari
     kept: Truths = np.False_
     for part in (data, acknowledgements):
         stamps = part.fields["timestamps"]
-        is_unshifted = (part.tsval_shift == 0) & (part.tsecr_shift == 0) & ~np.asarray(part.shift_unknown)
-        kept = kept | (stamps.is_compared & (stamps.agreeing > 0) & is_unshifted)
+        kept = kept | (stamps.is_compared & (stamps.agreeing > 0) & _keeps_stamps(part))
     return np.where(kept, ahead, 0).astype(np.int64)
 
 
