@@ -219,29 +219,37 @@ def _evidence(compared: Comparison, weighed: _Weighed, found: Int64Array) -> lis
     nothing = np.zeros(len(found))
     made: list[EvidenceColumns] = []
     for code, (finding, words) in _FORMS.items():
-        at = np.flatnonzero(found == code)
+        is_found = found == code
+        at = np.flatnonzero(is_found)
         if not len(at):
             continue
-        figures, beside = fields if code == _FEW else numbers, list[Figure]()
-        if code == _FEW:
-            beside = [Figure("arrived", compared.arrived)]
-        elif code in (_ACKS_AHEAD, _UNSEEN_AHEAD):
-            beside = [Figure("ahead_of_client", weighed.ahead[Direction.UP.value])]
-        elif code in (_SAME_PACKETS, _SAME_DATA):
-            rewriters, beside = rewriter_figures(compared, found == code)
-            figures = [*figures, rewriters]
-            beside = [*beside, *leading_fields(compared, agreeing=True)]
-        elif code in (_OTHER_PACKETS, _OTHER_ACKS):
-            beside = [
-                *leading_fields(compared, agreeing=False),
-                Figure("same_bytes", _same_bytes(sides)),
-                Figure("pairing_confidence", confidence),
-            ]
+        further, beside = _own_figures(code, compared, weighed, is_found)
+        figures = fields if code == _FEW else [*numbers, *further]
         strength = strengths.get(code, nothing)[at]
         of_many = wording.same_segments_of_many if words is wording.same_segments else None
         kept, others = _taken(figures, at), _taken(beside, at)
         made += evidence_columns(NAME, finding, sides.rows[at], strength, kept, words, others, of_many)
     return made
+
+
+def _own_figures(
+    code: int, compared: Comparison, weighed: _Weighed, is_found: BoolArray
+) -> tuple[list[Figure], list[Figure]]:
+    """What one finding alone says of the connections on which it `is_found`: among its figures, and beside these in its
+    words."""
+    sides = compared.aligned.sides
+    if code == _FEW:
+        return [], [Figure("arrived", compared.arrived)]
+    if code in (_ACKS_AHEAD, _UNSEEN_AHEAD):
+        return [], [Figure("ahead_of_client", weighed.ahead[Direction.UP.value])]
+    if code in (_SAME_PACKETS, _SAME_DATA):
+        rewriters, beside = rewriter_figures(compared, is_found)
+        return [rewriters], [*beside, *leading_fields(compared, agreeing=True)]
+    if code in _ACCUSING:
+        same_bytes = Figure("same_bytes", _same_bytes(sides))
+        sure = Figure("pairing_confidence", confidence_of(sides.pairs))
+        return [], [*leading_fields(compared, agreeing=False), same_bytes, sure]
+    return [], []
 
 
 def _figures(compared: Comparison, weighed: _Weighed, fields: Sequence[Figure]) -> list[Figure]:

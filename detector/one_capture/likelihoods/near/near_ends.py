@@ -64,6 +64,26 @@ def near_nats(
     `stacks` round trips speak alone. `timed` (by member) are those of acknowledgements that timers may delay; groups of
     `one_prefix` are of hosts that mostly stand at one place.
     """
+    at_one_place, elsewhere = _place_nats(near_s, variation_s, connections, group, groups, timed)
+    one_place = np.where(one_prefix, _PREFIX_AT_ONE_PLACE, AT_ONE_PLACE)
+    end = _of_places(at_one_place, elsewhere, one_place)
+    if stacks is None:
+        return end, at_one_place
+    both = _of_places(at_one_place + stacks.beside_nats, elsewhere + stacks.apart_nats, one_place)
+    by_stacks = np.clip(stacks.box_nats + at_one_place - both - (at_one_place - end), -_MOST_BY_STACKS, _MOST_BY_STACKS)
+    return end, at_one_place + by_stacks
+
+
+def _place_nats(
+    near_s: Floats,
+    variation_s: Floats,
+    connections: Ints,
+    group: Ints,
+    groups: int,
+    timed: npt.NDArray[np.bool_] | bool,
+) -> tuple[Floats, Floats]:
+    """Log-likelihoods by group of how far its members' least round trips lie above the nearest member's: all at one
+    place, and at places of their own. The arguments are those of `near_nats`."""
     known = np.flatnonzero(~np.isnan(near_s))
     nearest = np.full(groups, np.inf)
     np.minimum.at(nearest, group[known], near_s[known])
@@ -78,19 +98,10 @@ def near_nats(
     near = np.where(np.broadcast_to(timed, group.shape)[further], (1 - share) * near + share * delayed, near)
     beside = (1 - off) * near + off * anywhere
     apart = BESIDE_NEAREST * beside + (1 - BESIDE_NEAREST) * anywhere
-
-    def by_group(density: Floats) -> Floats:
-        summed: Floats = np.bincount(group[further], np.log(density), groups).astype(np.float64)
-        return summed
-
-    at_one_place, elsewhere = by_group(beside), by_group(apart)
-    one_place = np.where(one_prefix, _PREFIX_AT_ONE_PLACE, AT_ONE_PLACE)
-    end = _of_places(at_one_place, elsewhere, one_place)
-    if stacks is None:
-        return end, at_one_place
-    both = _of_places(at_one_place + stacks.beside_nats, elsewhere + stacks.apart_nats, one_place)
-    by_stacks = np.clip(stacks.box_nats + at_one_place - both - (at_one_place - end), -_MOST_BY_STACKS, _MOST_BY_STACKS)
-    return end, at_one_place + by_stacks
+    at_one_place, elsewhere = (
+        np.bincount(group[further], np.log(density), groups).astype(np.float64) for density in (beside, apart)
+    )
+    return at_one_place, elsewhere
 
 
 def _beside(beyond_s: Floats, variation_s: Floats, connections: Ints) -> Floats:
