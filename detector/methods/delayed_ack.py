@@ -145,14 +145,13 @@ def _judge(pair: Pair, held: _Held, clock: ClockRelation) -> Evidence | None:
     round_trips = _core.plain_round_trips(held.direction.value, packets, held.delay_s - TIMER_ERROR_S)
     if round_trips.count < LEAST_ACKS:
         return None
-    least, short = round_trips.least_s, round_trips.short
+    least_s, short = round_trips.least_s, round_trips.short
     path_s = _path_s(sender, held.direction, clock)
-    source = "given by the user" if held.given else "measured in its own capture"
     numbers: dict[str, Number] = {
         "direction": held.direction.name.lower(),
         "ack_delay_s": held.delay_s,
         "ack_delay_given": held.given,
-        "round_trip_min_s": least,
+        "round_trip_min_s": least_s,
         "round_trips": round_trips.count,
         "shorter_than_delay": short,
         "path_round_trip_s": path_s,
@@ -160,33 +159,39 @@ def _judge(pair: Pair, held: _Held, clock: ClockRelation) -> Evidence | None:
     caveats = ["A radio network that makes acknowledgements itself, without relaying the payload, looks the same."]
     if held.given:
         caveats.append("The user gave the delay; it must hold for every acknowledgement.")
-    if are_untimed([pair])[0] or (not held.given and _contradict_one_clock(clock)):
-        summary = "The times of the captures contradict each other, so nothing shows how long acknowledgements took."
-        return DelayedAckFinding.NO_ACK_DELAY.undecided(NAME, summary, numbers, caveats)
-    if _body(round_trips):
-        strength = short / (short + SPARED_LEAST)
-        summary = (
-            f"The receiver delayed every acknowledgement by {held.delay_s:.3g} s ({source}), yet {short} of "
-            f"{round_trips.count} round trips at the sender are shorter, down to {least:.3g} s: a middlebox "
-            "acknowledges."
-        )
-        return TransferFinding.ACKS_NOT_FROM_RECEIVER.evidence(NAME, strength, summary, numbers, caveats)
-    if short > SPARED_LEAST:
-        summary = (
-            f"{short} round trips are shorter than the delay, all at one time, as after a step of the sender's clock."
-        )
-        return DelayedAckFinding.NO_ACK_DELAY.undecided(NAME, summary, numbers, caveats)
+    if why := _why_undecided(pair, held, clock, round_trips):
+        return DelayedAckFinding.NO_ACK_DELAY.undecided(NAME, why, numbers, caveats)
+    source = "given by the user" if held.given else "measured in its own capture"
+    delayed = f"The receiver delayed every acknowledgement by {held.delay_s:.3g} s ({source})"
     if short:
-        summary = f"{short} of {round_trips.count} round trips are shorter than the delay: too few for a finding."
-        return DelayedAckFinding.NO_ACK_DELAY.undecided(NAME, summary, numbers, caveats)
+        summary = (
+            f"{delayed}, yet {short} of {round_trips.count} round trips at the sender are shorter, down to "
+            f"{least_s:.3g} s: a middlebox acknowledges."
+        )
+        strength = short / (short + SPARED_LEAST)
+        return TransferFinding.ACKS_NOT_FROM_RECEIVER.evidence(NAME, strength, summary, numbers, caveats)
+    summary = (
+        f"{delayed}, and none of {round_trips.count} round trips at the sender is shorter (least {least_s:.3g} s): "
+        "only the receiver acknowledges."
+    )
     # A path slower than the delay would pass however it is made.
     strength = 0.9 if path_s is not None and held.delay_s > path_s else 0.3
-    summary = (
-        f"The receiver delayed every acknowledgement by {held.delay_s:.3g} s ({source}), and none of "
-        f"{round_trips.count} round trips at the sender is shorter (least {least:.3g} s): only the receiver "
-        "acknowledges."
-    )
     return TransferFinding.ACKS_ONLY_FROM_RECEIVER.evidence(NAME, strength, summary, numbers, caveats)
+
+
+def _why_undecided(pair: Pair, held: _Held, clock: ClockRelation, round_trips: _core.RoundTrips) -> str:
+    """Why round trips tell nothing of who acknowledges; empty where none, or a body of them, is shorter than the
+    delay."""
+    short = round_trips.short
+    if are_untimed([pair])[0] or (not held.given and _contradict_one_clock(clock)):
+        return "The times of the captures contradict each other, so nothing shows how long acknowledgements took."
+    if not short or _body(round_trips):
+        return ""
+    if short > SPARED_LEAST:
+        return (
+            f"{short} round trips are shorter than the delay, all at one time, as after a step of the sender's clock."
+        )
+    return f"{short} of {round_trips.count} round trips are shorter than the delay: too few for a finding."
 
 
 def _where_measured(pair: Pair, sender: Vantage, direction: Direction, clock: ClockRelation) -> PacketColumns:

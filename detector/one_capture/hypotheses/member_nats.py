@@ -198,28 +198,14 @@ def member_nats(
     programs, slow_handshakes, slow_behind = np.full((4, *legs.shape), -np.inf), *np.full((2, *legs.shape), -np.inf)
     if priors.programs:
         keys = keys_nats(nats, paths)
-        by_programs = _said_by_programs(nats, said, paths) + LEG_NATS
-        programs = np.concatenate([by_programs + any_time[:, None] for any_time in (prompt_handshakes, any_leg(keys))])
-        slow_handshakes = keys + others_behind_keys(nats, parts[LATE_APPLICATION] - prompt_handshakes, priors, paths)
+        programs = _programs(nats, said, prompt_handshakes, keys, paths)
+        slow_handshakes = _slow_handshakes(nats, parts, prompt_handshakes, keys, priors, paths)
         slow_behind = keys_behind_legs(keys, said.all, paths)
-        if priors.closes:  # as behind legs, hosts may be late in all by themselves
-            slow_handshakes = np.logaddexp(log(1 - priors.late) + slow_handshakes, parts[LATE][:, None])
     return MemberNats(
-        parts=parts,
-        fronts=fronts,
-        late=late,
-        device=device,
-        legs=legs,
-        legs_behind_tls=behind_tls,
-        programs=programs,
-        slow_handshakes=slow_handshakes,
-        slow_handshakes_behind=slow_behind,
-        unsteady=unsteady,
-        answers=answers,
-        shakes_hands=nats.shakes_hands,
-        speaks_web=speaks_web,
-        habits=of_habits,
-    )
+        parts=parts, fronts=fronts, late=late, device=device, legs=legs, legs_behind_tls=behind_tls, programs=programs,
+        slow_handshakes=slow_handshakes, slow_handshakes_behind=slow_behind, unsteady=unsteady, answers=answers,
+        shakes_hands=nats.shakes_hands, speaks_web=speaks_web, habits=of_habits,
+    )  # fmt: skip
 
 
 def joined_members(every: Sequence[MemberNats]) -> MemberNats:
@@ -367,11 +353,23 @@ def _leg_nats(
     return sum_nats(everything + natures) + LEG_NATS, sum_nats(tls_ends + natures) + LEG_NATS
 
 
-def _said_by_programs(nats: ExchangeNats, said: _Said, paths: Paths) -> Floats:
-    """Log-likelihoods by member and time of what programs say that compute for so long before they go on: all is as
-    late as behind a wired leg, or (second row) all but closes."""
+def _programs(nats: ExchangeNats, said: _Said, handshakes: Floats, keys: Floats, paths: Paths) -> Floats:
+    """`MemberNats.programs`: all is as late as behind a wired leg, or all but closes; and TLS handshakes are prompt
+    (`handshakes`), or libraries compute `keys` for any time before them."""
     closing_at_once = by_nature(nats.application) + end_nats(nats.closes, paths)[:, None, None]
-    return np.stack([sum_nats(each[..., :WIRED]) - np.log(WIRED) for each in (said.all, closing_at_once)])
+    late = np.stack([sum_nats(each[..., :WIRED]) - np.log(WIRED) for each in (said.all, closing_at_once)]) + LEG_NATS
+    return np.concatenate([late + any_time[:, None] for any_time in (handshakes, any_leg(keys))])
+
+
+def _slow_handshakes(
+    nats: ExchangeNats, parts: Floats, handshakes: Floats, keys: Floats, priors: Priors, paths: Paths
+) -> Floats:
+    """`MemberNats.slow_handshakes`: as `keys`, and all but TLS handshakes as members that are end to end (`parts`, of
+    which `handshakes` are taken away)."""
+    found: Floats = keys + others_behind_keys(nats, parts[LATE_APPLICATION] - handshakes, priors, paths)
+    if priors.closes:  # as behind legs, hosts may be late in all by themselves
+        found = np.logaddexp(log(1 - priors.late) + found, parts[LATE][:, None])
+    return found
 
 
 def _prompt(nats: ExchangeNats, paths: Paths) -> Floats:
