@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import subprocess
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -92,6 +94,17 @@ def test_every_file_is_named_after_its_subject(suffix: str) -> None:
     named = [path for path in _files() if path.suffix == suffix]
     assert named
     assert [path for path in named if MEANINGLESS & {*path.parent.parts, path.stem}] == []
+
+
+def test_every_file_of_tests_of_a_crate_is_compiled() -> None:
+    """Cargo looks for no tests where one program has them all, so that a file that nothing names would not run."""
+    roots = [path for path in _files() if path.match("crates/*/tests/all.rs")]
+    assert len(roots) > 5
+    for root in roots:
+        programs = {test["name"] for test in tomllib.loads((TOP / root.parents[1] / "Cargo.toml").read_text())["test"]}
+        modules = {*re.findall(r"^mod (\w+);$", (TOP / root).read_text(encoding="utf-8"), re.M)}
+        files = {path.stem for path in _files() if path.suffix == ".rs" and path.parent == root.parent}
+        assert files - modules == programs, root
 
 
 def _modules() -> dict[str, Path]:

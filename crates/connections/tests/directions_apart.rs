@@ -1,8 +1,7 @@
 //! Files that hold one direction of a connection behind the other.
-mod transcript;
 
+use crate::transcript::*;
 use pepscope_wire::segment::Segment;
-use transcript::*;
 
 /// A server that sends 60 segments and ends; every packet is acknowledged 10 ms later.
 fn download() -> Vec<Segment<'static>> {

@@ -1,11 +1,10 @@
 //! Files whose packets stand in another order than that of time are read in time, unless their clock was set back.
-mod transcript;
 
+use crate::transcript::*;
 use pepscope_connections::spill::Spill;
 use pepscope_connections::{Columns, Connections, Payload, Settings};
 use pepscope_wire::segment::Segment;
 use proptest::prelude::*;
-use transcript::*;
 
 const SECOND_NS: i64 = 1_000_000_000;
 

@@ -1,9 +1,8 @@
 //! Connections as JSON.
-mod transcript;
 
+use crate::transcript::*;
 use pepscope_connections::json::connections_json;
 use pepscope_wire::segment::Segment;
-use transcript::*;
 
 fn text(segments: &[Segment<'_>]) -> String {
     String::from_utf8_lossy(&connections_json(analyse(segments).summaries())).into_owned()

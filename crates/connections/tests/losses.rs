@@ -1,9 +1,8 @@
 //! Retransmissions, reordering, duplicates and gaps, as one capture sees them.
-mod transcript;
 
+use crate::transcript::*;
 use pepscope_connections::mark;
 use pepscope_wire::segment::Segment;
-use transcript::*;
 
 #[test]
 fn bytes_seen_before_are_a_retransmission() {

@@ -1,9 +1,8 @@
 //! Kinds of packets that a capture lacks.
-mod transcript;
 
+use crate::transcript::*;
 use pepscope_connections::{mark, MissingPackets, NotCaptured};
 use pepscope_wire::segment::{flag, Segment};
-use transcript::*;
 
 /// A request, an answer of so many segments that every second one is acknowledged, and the end.
 fn download(segments: i64) -> Vec<Segment<'static>> {

@@ -1,9 +1,8 @@
 //! 64-bit stream offsets: across wraps, through garbage, and where the beginning is missing.
-mod transcript;
 
+use crate::transcript::*;
 use pepscope_connections::{mark, NO_ACKNOWLEDGEMENT};
 use pepscope_wire::segment::Segment;
-use transcript::*;
 
 #[test]
 fn offsets_go_on_across_many_wraps() {

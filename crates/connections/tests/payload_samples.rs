@@ -1,9 +1,8 @@
 //! Payload samples: which regions are kept, and under which offsets.
-mod transcript;
 
+use crate::transcript::*;
 use pepscope_connections::{Analysis, ChoosePieces, Offered, Payload, Settings, PIECE_BYTES};
 use pepscope_wire::segment::Segment;
-use transcript::*;
 
 const BLOCK: i64 = 1 << 16;
 

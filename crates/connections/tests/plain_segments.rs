@@ -1,11 +1,10 @@
 //! The short path for packets that only continue a connection does to it what the long one does.
-mod transcript;
 
+use crate::transcript::*;
 use pepscope_connections::{Analysis, ChoosePieces, Connections, Offered, Payload, Settings};
 use pepscope_wire::segment::{flag, Segment, TcpOptions, TunnelKind};
 use pepscope_wire::PlainSegment;
 use proptest::prelude::*;
-use transcript::*;
 
 /// What one side does next.
 #[derive(Clone, Copy, Debug)]

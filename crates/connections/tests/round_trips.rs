@@ -1,8 +1,7 @@
 //! Round-trip samples: which acknowledgements give one, and of what.
-mod transcript;
 
+use crate::transcript::*;
 use pepscope_wire::segment::{Segment, TcpOptions};
-use transcript::*;
 
 fn samples(segments: &[Segment<'static>]) -> Vec<i64> {
     let (connections, _) = after_handshake(segments);

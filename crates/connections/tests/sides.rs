@@ -1,9 +1,8 @@
 //! Which packets make a connection, and who is the client.
-mod transcript;
 
+use crate::transcript::*;
 use pepscope_connections::{address_text, push_end_point, Close};
 use pepscope_wire::segment::{Segment, Tunnel, TunnelKind};
-use transcript::*;
 
 fn client_port(segments: &[Segment<'_>]) -> (u16, bool) {
     let connections = analyse(segments);

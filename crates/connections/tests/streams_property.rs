@@ -1,10 +1,9 @@
 //! Streams cut, shuffled, repeated and lost at random: counts and offsets stay exact, and nothing panics.
-mod transcript;
 
+use crate::transcript::*;
 use pepscope_connections::{json, Analysis, Payload, Settings};
 use pepscope_wire::segment::{Segment, TcpOptions, Tunnel, TunnelKind};
 use proptest::prelude::*;
-use transcript::*;
 
 /// A segment of the stream, and what happens to it.
 #[derive(Clone, Copy, Debug)]

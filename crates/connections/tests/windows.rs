@@ -1,9 +1,8 @@
 //! Windows: scale, zero and open, probes, keep-alives, duplicate acknowledgements.
-mod transcript;
 
+use crate::transcript::*;
 use pepscope_connections::mark;
 use pepscope_wire::segment::Segment;
-use transcript::*;
 
 fn window(segment: Segment<'static>, window: u16) -> Segment<'static> {
     Segment { window, ..segment }

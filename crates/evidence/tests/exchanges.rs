@@ -1,8 +1,6 @@
 //! Exchanges of connections written as scripts.
 
-mod conversation;
-
-use conversation::{record, Conversation, CLIENT, SERVER};
+use crate::conversation::{record, Conversation, CLIENT, SERVER};
 use pepscope_evidence::exchanges::{ExchangeColumns, Kind};
 use pepscope_evidence::packets::{flag, mark};
 

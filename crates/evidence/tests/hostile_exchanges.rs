@@ -1,8 +1,6 @@
 //! Exchanges of packets that mean nothing and of bytes that only begin like a protocol.
 
-mod conversation;
-
-use conversation::{record, Conversation};
+use crate::conversation::{record, Conversation};
 use pepscope_evidence::exchanges::{ExchangeReader, Kind};
 use pepscope_evidence::packets::Packets;
 use pepscope_evidence::payload::sample::PayloadSample;

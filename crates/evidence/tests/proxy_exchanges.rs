@@ -1,8 +1,6 @@
 //! Exchanges of clients with proxies that they ask for: what real programs say, byte by byte.
 
-mod conversation;
-
-use conversation::{record, Conversation, CLIENT, SERVER};
+use crate::conversation::{record, Conversation, CLIENT, SERVER};
 use pepscope_evidence::exchanges::Kind;
 
 /// curl 7.88 with --socks5: it offers no authentication, and GSSAPI.

@@ -1,8 +1,6 @@
 //! Conversations in which a side speaks by itself, written as scripts.
 
-mod conversation;
-
-use conversation::{record, Conversation, CLIENT, SERVER};
+use crate::conversation::{record, Conversation, CLIENT, SERVER};
 use pepscope_evidence::exchanges::Kind;
 use pepscope_evidence::packets::flag;
 

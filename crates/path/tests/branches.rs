@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
-mod radio_packet;
-
+use crate::radio_packet::{run_until, RadioPacket};
 use pepscope_path::{Branches, BranchesSettings, Direction, Hop, LineSettings, WiredSettings, MILLISECOND, SECOND};
 use proptest::prelude::*;
-use radio_packet::{run_until, RadioPacket};
 
 fn link(delay_ms: u64) -> WiredSettings {
     let line =

@@ -1,11 +1,9 @@
 //! Packets through a device: what is not set takes no time, order is kept, pauses count in both directions.
 
-mod probe;
-
+use crate::probe::{Driver, Probe};
 use pepscope_path::{
     Cooling, Device, DeviceSettings, Direction, Nanoseconds, ProcessingTime, MICROSECOND, MILLISECOND,
 };
-use probe::{Driver, Probe};
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
 fn settings(spread: f64) -> DeviceSettings {

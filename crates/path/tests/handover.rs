@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
-mod probe;
-
+use crate::probe::{assert_settled, Driver, Probe};
 use pepscope_path::{Direction, HandoverSettings, Handovers, Hop, Nanoseconds, MILLISECOND, NEVER, SECOND};
-use probe::{assert_settled, Driver, Probe};
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, prop_oneof, proptest, Just};
 
 /// Nothing moves from 1 s to 1.2 s, from 2.2 s to 2.4 s, and so on.

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
-mod radio_packet;
-
+use crate::radio_packet::{run_until, Arrival, RadioPacket};
 use pepscope_path::hsdpa::hybrid_arq::{Combining, HybridArqSettings};
 use pepscope_path::hsdpa::presets::{data_and_speech, four_terminals, SpeechChannel};
 use pepscope_path::hsdpa::scheduler::SchedulerKind;
@@ -12,7 +11,6 @@ use pepscope_path::hsdpa::transport_format::{required_sinr_db, Category};
 use pepscope_path::hsdpa::{bandwidth_profile, Hsdpa, Source};
 use pepscope_path::{Direction, Hop, MarkingSettings, QueueLimit, Random, MILLISECOND, NEVER, SECOND};
 use proptest::prelude::*;
-use radio_packet::{run_until, Arrival, RadioPacket};
 
 /// Terminals at the given mean ratios in dB, without fading.
 fn steady(scheduler: SchedulerKind, ratios_db: &[f64]) -> HsdpaSettings {

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
-mod probe;
-
+use crate::probe::{Driver, Probe};
 use pepscope_path::{
     Direction, Hop, ImpairedLineSettings, Impairments, ImpairmentsSettings, Nanoseconds, MILLISECOND, NEVER,
 };
-use probe::{Driver, Probe};
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest, Strategy};
 
 fn hop(down: ImpairedLineSettings) -> Driver<Impairments<Probe>> {

@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
-mod radio_packet;
-
+use crate::radio_packet::{run_until, Arrival, RadioPacket};
 use pepscope_path::lte::settings::{FadingRateSettings, LteUserSettings, RateSettings};
 use pepscope_path::lte::{Lte, LteSettings, SlotPattern};
 use pepscope_path::{Direction, Hop, QueueLimit, MILLISECOND, NEVER, SECOND};
 use proptest::prelude::*;
-use radio_packet::{run_until, Arrival, RadioPacket};
 
 fn settings(block_error_rate: f64, users: usize) -> LteSettings {
     let mut settings = LteSettings { users: vec![LteUserSettings::default(); users], ..LteSettings::default() };

@@ -1,14 +1,12 @@
 //! The trace-driven link against a plain model of mahimahi that walks through every millisecond.
 #![allow(clippy::unwrap_used)]
 
-mod probe;
-
 use std::collections::VecDeque;
 
+use crate::probe::{Driver, Probe};
 use pepscope_path::{
     Direction, Opportunities, Service, VariableRate, VariableRateSettings, VaryingLineSettings, MILLISECOND,
 };
-use probe::{Driver, Probe};
 use proptest::prelude::{prop, prop_assert_eq, proptest, Strategy};
 
 /// When packets of (arrival in ms, bytes) leave, as (packet, ms): at each opportunity 1,504 bytes go to what waits, each

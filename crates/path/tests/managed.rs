@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
-mod probe;
-
+use crate::probe::{assert_settled, Driver, Entry, Probe};
 use pepscope_path::{
     Arrivals, CoDelSettings, CrossSettings, Direction, Discipline, FairSettings, Hop, LineSettings, Managed,
     ManagedLineSettings, ManagedQueueSettings, ManagedSettings, Nanoseconds, PieSettings, QueueLimit, QueueSettings,
     RedSettings, Wired, WiredSettings, MILLISECOND, SECOND,
 };
-use probe::{assert_settled, Driver, Entry, Probe};
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest, Strategy};
 
 /// 1,000 bytes take 1 ms.

@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
-mod probe;
-
+use crate::probe::{assert_settled, Driver, Probe};
 use pepscope_path::{Direction, Hop, Policed, Policer, PolicerLineSettings, PolicerSettings, MILLISECOND, SECOND};
-use probe::{assert_settled, Driver, Probe};
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
 fn hop(rate_bit_s: Option<u64>, burst_bytes: u32, marks: bool) -> Driver<Policer<Probe>> {

@@ -2,15 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
-mod radio_packet;
-
 use std::collections::VecDeque;
 
+use crate::radio_packet::{run_until, Arrival, RadioPacket};
 use pepscope_path::{
     Direction, Hop, Nanoseconds, RadioStates, RadioStatesSettings, Random, MILLISECOND, NEVER, SECOND,
 };
 use proptest::prelude::{prop, prop_assert_eq, prop_oneof, proptest, Just, Strategy};
-use radio_packet::{run_until, Arrival, RadioPacket};
 
 const NAME: &str = "radio";
 const SEED: u64 = 3;

@@ -1,16 +1,13 @@
 //! The dedicated channel: transcripts and properties.
 #![allow(clippy::unwrap_used)]
 
-mod dedicated_channel;
-mod probe;
-
-use dedicated_channel::{bearer, probe, settings, MS, PAYLOAD_BYTES};
+use crate::dedicated_channel::{bearer, probe, settings, MS, PAYLOAD_BYTES};
+use crate::probe::{assert_settled, Driver, Probe};
 use pepscope_path::umts::{
     DedicatedChannel, DedicatedChannelSettings, HeaderCompression, PollSettings, RadioLinkControlSettings,
     StatusFormat, TransportChannelSettings,
 };
 use pepscope_path::{Direction, Hop, QueueLimit, SECOND};
-use probe::{assert_settled, Driver, Probe};
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest, Strategy};
 
 /// Times in ms at which packets of these lengths, all sent at once at 1 ms, arrive over a faultless 64 kbit/s: two PDUs

@@ -1,10 +1,7 @@
 //! The dedicated channel beside the theory in docs/models/umts_dch.md.
 #![allow(clippy::unwrap_used)]
 
-mod dedicated_channel;
-mod probe;
-
-use dedicated_channel::{bearer, probe, settings, DELAY_NS, INTERVAL_NS, MS, PAYLOAD_BYTES};
+use crate::dedicated_channel::{bearer, probe, settings, DELAY_NS, INTERVAL_NS, MS, PAYLOAD_BYTES};
 use pepscope_path::umts::{PollSettings, RadioLinkControlSettings};
 use pepscope_path::{Direction, Hop, Random, SECOND};
 

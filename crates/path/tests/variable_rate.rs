@@ -1,14 +1,12 @@
 //! Links of variable rate: bits under each rate, frozen service, reports, mahimahi's opportunities.
 #![allow(clippy::unwrap_used)]
 
-mod probe;
-
+use crate::probe::{assert_settled, Driver, Entry, Probe};
 use pepscope_path::{
     parse_mahimahi, AfterLastStep, Direction, Hop, LossSettings, Nanoseconds, Places, QueueLimit, QueueReport,
     QueueSettings, RadioFrames, RateProfile, RateStep, ReportSettings, Service, ServiceRule, VariableRate,
     VariableRateSettings, VaryingLineSettings, MILLISECOND, SECOND,
 };
-use probe::{assert_settled, Driver, Entry, Probe};
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest, Just, Strategy};
 
 const MS: Nanoseconds = MILLISECOND;

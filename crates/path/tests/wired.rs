@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
-mod probe;
-
+use crate::probe::{assert_settled, Driver, Entry, Probe};
 use pepscope_path::{
     Direction, Hop, LineSettings, LossSettings, MarkingSettings, Nanoseconds, Places, QueueLimit, QueueSettings,
     Random, Wired, WiredSettings, MILLISECOND, NEVER, SECOND,
 };
-use probe::{assert_settled, Driver, Entry, Probe};
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest, Just, Strategy};
 
 const PACKET: Probe = Probe {

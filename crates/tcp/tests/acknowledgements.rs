@@ -1,10 +1,8 @@
 //! Transcripts of when and what an end acknowledges. One way takes 50 ms.
 
-mod wire;
-
+use crate::wire::{End, Fate, Wire};
 use pepscope_path::{MILLISECOND, SECOND};
 use pepscope_tcp::{EcnMode, Recovery, Settings};
-use wire::{End, Fate, Wire};
 
 fn settings() -> Settings {
     Settings {

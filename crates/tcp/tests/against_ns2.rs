@@ -2,15 +2,13 @@
 
 #![allow(clippy::expect_used)] // helpers of tests are not tests to clippy
 
-mod wire;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::wire::{End, Wire};
 use pepscope_path::{MILLISECOND, SECOND};
 use pepscope_tcp::{Recovery, RetransmissionSettings, Settings};
-use wire::{End, Wire};
 
 const SEGMENT_BYTES: u16 = 960;
 const SEGMENTS: u64 = 100;

@@ -1,10 +1,8 @@
 //! Transcripts of endings. One way takes 50 ms; numbers count from each end's initial sequence number.
 
-mod wire;
-
+use crate::wire::{End, Fate, Wire};
 use pepscope_path::{MILLISECOND, SECOND};
 use pepscope_tcp::{ContentId, Event, Flags, RetransmissionSettings, Segment, Settings, State};
-use wire::{End, Fate, Wire};
 
 fn opened() -> Wire {
     let settings = Settings {

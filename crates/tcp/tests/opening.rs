@@ -1,10 +1,8 @@
 //! Transcripts of openings. One way takes 50 ms; numbers count from each end's initial sequence number.
 
-mod wire;
-
+use crate::wire::{End, Fate, Wire};
 use pepscope_path::SECOND;
 use pepscope_tcp::{Connection, Event, Flags, RetransmissionSettings, Settings, State};
-use wire::{End, Fate, Wire};
 
 fn plain() -> Settings {
     Settings {

@@ -1,14 +1,12 @@
 //! What holds whatever the network does: a transfer delivers what was sent, windows are kept, nothing panics.
 
-mod wire;
-
+use crate::wire::{End, Fate, Wire};
 use pepscope_path::{MILLISECOND, SECOND};
 use pepscope_tcp::{
     Connection, ContentId, DelayedAcknowledgement, Ecn, EcnMode, Event, Flags, Recovery, RetransmissionSettings, Run,
     Segment, Settings, State, Timestamps,
 };
 use proptest::prelude::*;
-use wire::{End, Fate, Wire};
 
 fn any_recovery() -> impl Strategy<Value = Recovery> {
     prop_oneof![Just(Recovery::Tahoe), Just(Recovery::Reno), Just(Recovery::NewReno), Just(Recovery::Sack)]

@@ -1,10 +1,8 @@
 //! Transcripts of receive windows: closed ones, probes, silly ones. One way takes 50 ms.
 
-mod wire;
-
+use crate::wire::{End, Fate, Wire};
 use pepscope_path::{MILLISECOND, SECOND};
 use pepscope_tcp::{Settings, State};
-use wire::{End, Fate, Wire};
 
 fn opened() -> Wire {
     let settings = Settings {

@@ -1,12 +1,10 @@
 //! Capture files of every kind give the same frames, times and link types that went into them.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod made;
-
 use std::io::Cursor;
 
-use made::files::{self, Order};
-use made::frames::{ethernet, link_frame, Ip, Tcp};
+use crate::made::files::{self, Order};
+use crate::made::frames::{ethernet, link_frame, Ip, Tcp};
 use pepscope_wire::bpf::{Filter, Instruction, Program};
 use pepscope_wire::{CaptureReader, Tally};
 use proptest::prelude::*;

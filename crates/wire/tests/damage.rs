@@ -1,13 +1,11 @@
 //! Broken captures: the place and the cause, and everything before the damage.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod made;
-
 use std::io::{Cursor, Read};
 use std::path::Path;
 
-use made::files::{self, Order};
-use made::frames::{Ip, Tcp};
+use crate::made::files::{self, Order};
+use crate::made::frames::{Ip, Tcp};
 use pepscope_wire::{CaptureReader, Tally};
 
 const FRAME_BYTES: usize = 95;

@@ -1,12 +1,10 @@
 //! UDP datagrams outside known tunnels: shown to whom it may concern, and TCP packets inside are found where certain.
 #![allow(clippy::unwrap_used)]
 
-mod made;
-
 use std::io::Cursor;
 use std::sync::{Arc, Mutex};
 
-use made::frames::{udp, Ip, Tcp};
+use crate::made::frames::{udp, Ip, Tcp};
 use pepscope_wire::segment::TunnelKind;
 use pepscope_wire::{CaptureReader, Datagram, DatagramObserver, Decoder, Frame, Reject};
 use proptest::prelude::*;

@@ -1,9 +1,7 @@
 //! ICMP echo messages: which frames hold one, and what it says.
 #![allow(clippy::unwrap_used)]
 
-mod made;
-
-use made::frames::Ip;
+use crate::made::frames::Ip;
 use pepscope_wire::{Decoder, Echo, Frame, Reject};
 use proptest::prelude::*;
 

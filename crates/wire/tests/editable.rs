@@ -1,12 +1,10 @@
 //! A capture whose frames are replaced reads as the one it was made from, with those frames.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod made;
-
 use std::io::Cursor;
 
-use made::files::{self, Order};
-use made::frames::{ethernet, Ip, Tcp};
+use crate::made::files::{self, Order};
+use crate::made::frames::{ethernet, Ip, Tcp};
 use pepscope_wire::{CaptureReader, EditableCapture, HeaderKind, Tally};
 
 fn packet(sequence: u32) -> Vec<u8> {

@@ -1,10 +1,8 @@
 //! Whatever a TCP segment is wrapped in, the decoder finds it again, whole or cut.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod made;
-
-use made::frames::{ethernet, link_frame, mapped, wireless, Envelope, Ip, Tag, Tcp};
-use made::frames::{LINKS_FOR_IP, LINKS_WITH_ETHER_TYPE};
+use crate::made::frames::{ethernet, link_frame, mapped, wireless, Envelope, Ip, Tag, Tcp};
+use crate::made::frames::{LINKS_FOR_IP, LINKS_WITH_ETHER_TYPE};
 use pepscope_wire::segment::{Segment, Tunnel, TunnelKind};
 use pepscope_wire::tcp::parse_options;
 use pepscope_wire::{dissect, Decoder, Dissector, Frame, Header, HeaderKind, Reject, KNOWN_LINK_TYPES};

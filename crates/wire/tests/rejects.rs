@@ -1,9 +1,7 @@
 //! Frames without a TCP segment that can be read, each with its reason.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod made;
-
-use made::frames::{ethernet, link_frame, pktap, udp, wireless, Envelope, Ip, Tcp};
+use crate::made::frames::{ethernet, link_frame, pktap, udp, wireless, Envelope, Ip, Tcp};
 use pepscope_wire::{Decoder, Frame, Reject};
 
 fn reject_of_cut(link_type: u16, bytes: &[u8], wire_bytes: u32) -> Option<Reject> {

@@ -1,14 +1,12 @@
 //! Segments shown many at a time are those that are given one by one, and as many are counted.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod made;
-
 use std::convert::Infallible;
 use std::io::Cursor;
 use std::path::PathBuf;
 
-use made::files::{self, Order};
-use made::frames::{ethernet, Ip, Tcp};
+use crate::made::files::{self, Order};
+use crate::made::frames::{ethernet, Ip, Tcp};
 use pepscope_wire::segment::Segment;
 use pepscope_wire::{CaptureReader, PlainSegment, SegmentVisitor};
 use proptest::prelude::*;

@@ -1,5 +1,4 @@
 //! Conversations written down packet by packet, and what the analysis makes of them.
-#![allow(dead_code)]
 
 use pepscope_connections::{Analysis, Columns, Connections, Payload, Settings};
 use pepscope_wire::segment::{flag, Segment, TcpOptions, Tunnel, TunnelKind};

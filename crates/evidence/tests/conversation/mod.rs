@@ -1,5 +1,4 @@
 //! A connection written as a script of who says what and when.
-#![allow(dead_code, reason = "each test file uses its part")]
 
 use pepscope_evidence::exchanges::ExchangeReader;
 use pepscope_evidence::packets::{flag, Packets, NO_ACKNOWLEDGEMENT};

@@ -1,5 +1,5 @@
 //! A dedicated channel to test.
-#![allow(dead_code, clippy::unwrap_used, reason = "each test file uses its own part")]
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 use pepscope_path::umts::{
     DedicatedChannel, DedicatedChannelSettings, HeaderCompression, RadioLinkControlSettings, TransportChannelSettings,

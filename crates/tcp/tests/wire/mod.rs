@@ -9,7 +9,6 @@ use pepscope_tcp::{Connection, ContentId, Ecn, Event, Flags, Segment, Settings};
 
 /// What the wire does with a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code)] // each test binary uses some of them
 pub enum Fate {
     Deliver,
     Lose,
