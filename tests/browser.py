@@ -1,4 +1,4 @@
-"""A browser without a window for tests of pages: every complaint and every request of a page is kept."""
+"""Chromium without a window for tests of pages: every complaint and every request of a page is kept."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ TIMEOUT_MS = 300_000
 def browser() -> Iterator[Browser]:
     """A browser that all tests of a module share."""
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS, timeout=TIMEOUT_MS)
+        # Its engine without windows, tabs and profiles takes a third less processor time.
+        program = shutil.which("chromium-headless-shell")
+        started = playwright.chromium.launch(executable_path=program, args=FLAGS, timeout=TIMEOUT_MS)
         yield started
         started.close()
 
