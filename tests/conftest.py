@@ -21,6 +21,9 @@ for number, action in ((signal.SIGINT, signal.default_int_handler), (signal.SIGH
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Where NumPy or SciPy is imported, OpenBLAS starts a thread for each processor, which looks for work for 25 ms.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # How long an example takes says how busy the machine is, nothing of what is tested. Two runs of one commit have the
 # same examples, so that a failure is the change's; PEPSCOPE_SEARCH=1 looks for new ones. Hypothesis also draws numbers
 # and texts that stand in the modules of the project that happen to be loaded: a test would have other examples beside
