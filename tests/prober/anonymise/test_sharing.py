@@ -90,8 +90,9 @@ def _nothing_is_left(run_id: str, before: Path, after: Path) -> None:
 def payload_runs(path: Path) -> set[bytes]:
     """Every run of eight captured payload bytes but those that are the words of HTTP itself."""
     found: set[bytes] = set()
-    for frame in read_capture(path).frames:
-        payload = _payload(frame.data, path)
+    capture = read_capture(path)
+    for frame in capture.frames:
+        payload = _payload(frame.data, capture.link_type)
         head, _, body = payload.partition(b"\r\n\r\n")
         if re.match(rb"[A-Z]{3,7} \S* ?HTTP|HTTP/1", payload) is None:
             head, body = b"", payload
@@ -106,8 +107,7 @@ def payload_runs(path: Path) -> set[bytes]:
     return found
 
 
-def _payload(frame: bytes, path: Path) -> bytes:
-    link_type = int.from_bytes(path.read_bytes()[20:22], "little")
+def _payload(frame: bytes, link_type: int) -> bytes:
     packet = frame[{1: 14, 101: 0, 113: 16, 276: 20}[link_type] :]
     header = 40 if packet[0] >> 4 == 6 else 4 * (packet[0] & 0xF)
     return packet[header + 4 * (packet[header + 12] >> 4) :]
