@@ -129,3 +129,9 @@ class LoadFinding(Finding):
 
     PATH_QUEUES = unweighed("path-queues", Outcome.INTACT)
     WINDOW_SHUTS = unweighed("window-shuts", Outcome.SPLIT)
+
+
+class NamedSystemFinding(Finding):
+    """Which systems clients name, and whose SYNs open their connections."""
+
+    SYN_OF_ANOTHER_SYSTEM = unweighed("syn-of-another-system", Outcome.SPLIT)

@@ -1,5 +1,5 @@
 """Signs of groups that are shown beside their verdicts and not weighed: one clock of many hosts, the response to load,
-first flights that are read on the way.
+systems that clients name, first flights that are read on the way.
 
 None can carry weight: see docs/methods/beside_exchanges.md.
 """
@@ -20,6 +20,7 @@ from detector.one_capture.members import Ints
 from detector.one_capture.reasons.declared_proxies import declared_roles
 from detector.one_capture.reasons.findings import LoadFinding, SharedClockFinding
 from detector.one_capture.reasons.first_flights import read_first_flights
+from detector.one_capture.reasons.named_systems import contradicted_systems
 from detector.one_capture.reasons.quantities import counted, duration
 from detector.one_capture.senders.clocks import MemberClocks, chance, member_clocks, shared_clocks
 from detector.one_capture.senders.handshake_clocks import lagging_share
@@ -79,12 +80,13 @@ def with_shown_signs(
     explanations: Ints,
     in_capture: Ints,
 ) -> list[GroupResult]:
-    """The groups of a side, which `explanations` explain, with what their clocks, long transfers and first flights
-    show; `in_capture` is the number of each connection in its capture."""
+    """The groups of a side, which `explanations` explain, with what their clocks, long transfers, names of
+    systems and first flights show; `in_capture` is the number of each connection in its capture."""
     shown: dict[int, list[Evidence]] = {}
     signs = (
         _one_clock(vantage, posteriors, explanations),
         _load(vantage, posteriors, in_capture),
+        contradicted_systems(vantage, posteriors, in_capture),
         declared_roles(vantage, posteriors),
         read_first_flights(vantage, posteriors, np.isin(explanations, SPLITS)),
     )
