@@ -298,6 +298,23 @@ fn connections_that_were_met_late_are_told_by_their_records() {
 }
 
 #[test]
+fn a_hello_behind_words_that_wait_for_nothing_is_one() {
+    let mut talk = Conversation::opened();
+    talk.say(SERVER, 10, &[9; 104]).say(CLIENT, 20, &[8; 36]).say(CLIENT, 21, &client_hello(32, &[]));
+    talk.say(SERVER, 30, &[server_hello(0x13), data(900)].concat()).say(CLIENT, 40, &finished(23));
+    assert_eq!(
+        kinds(&talk.exchanges().exchanges),
+        [(1, Kind::Greeting, false), (0, Kind::TlsHello, true), (1, Kind::TlsFinished, true)]
+    );
+    // A proxy's answer comes before TLS.
+    let mut talk = Conversation::opened();
+    talk.say(CLIENT, 20, b"CONNECT a:443 HTTP/1.1\r\n\r\n").say(CLIENT, 21, &client_hello(32, &[]));
+    talk.say(SERVER, 30, b"HTTP/1.1 407 No\r\n\r\n").say(CLIENT, 40, &client_hello(32, &[]));
+    talk.say(SERVER, 50, &server_hello(0x13));
+    assert_eq!(kinds(&talk.exchanges().exchanges)[0], (0, Kind::HttpRequest, false));
+}
+
+#[test]
 fn plain_protocols_are_told_by_their_first_bytes() {
     let mut talk = Conversation::opened();
     talk.say(CLIENT, 10, b"GET / HTTP/1.1\r\n\r\n").say(SERVER, 20, b"HTTP/1.1 200 OK\r\n\r\n");

@@ -37,6 +37,7 @@ pub(super) fn classify<'a>(
     let socks = socks::kinds(&streams, turns);
     let of = |turn: &Turn| {
         let (kind, strict) = match &encrypted {
+            _ if begins_by_proxy(turn, &streams) => (Kind::ProxyHeader, false),
             Some(encrypted) if encrypted.has(turn) => encrypted.kind(turn),
             _ if preface.is_some_and(|offset| is_http2_control(turn, &streams, offset)) => (Kind::Http2Control, false),
             _ => plain_kind(turn, &streams, opened, has_banner, &server_port),
@@ -106,6 +107,11 @@ fn spoken<'a>(turn: &Turn, streams: &[Stream<'a>; 2]) -> [&'a [u8]; 2] {
     [asking.bytes_at(turn.question_offset), answering.bytes_at(turn.answer_offset)]
 }
 
+/// Whether a question is the header of a proxy, which TLS may follow at once.
+fn begins_by_proxy(turn: &Turn, streams: &[Stream<'_>; 2]) -> bool {
+    turn.asked == 0 && turn.question_offset == 0 && proxy_requests::is_proxy_header(streams[0].bytes_at(0))
+}
+
 /// Kind of an exchange that is not encrypted.
 fn plain_kind(
     turn: &Turn,
@@ -119,9 +125,6 @@ fn plain_kind(
         let answers = answer.is_empty() || text::is_http_response(answer);
         if text::is_http_request(question) && answers {
             return proxy_requests::kind(question, answer, server_port);
-        }
-        if turn.question_offset == 0 && proxy_requests::is_proxy_header(question) {
-            return (Kind::ProxyHeader, false);
         }
     } else {
         if text::is_http_request(answer) && !has_banner && (turn.question_offset > 0 || turn.answer_offset > 0) {

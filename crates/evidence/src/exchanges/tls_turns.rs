@@ -74,10 +74,11 @@ impl Encrypted {
         })
     }
 
-    /// Whether question and answer lie where TLS is spoken.
+    /// Whether the question ends, and the answer begins, where TLS is spoken: some clients ask for TLS and say their hello
+    /// without waiting (MySQL).
     pub(super) fn has(&self, turn: &Turn) -> bool {
         let (asked, answering) = ways(turn);
-        turn.question_offset >= self.starts[asked] && turn.answer_offset >= self.starts[answering]
+        turn.question_end > self.starts[asked] && turn.answer_offset >= self.starts[answering]
     }
 
     /// The kind, and whether it is strict.
