@@ -36,7 +36,8 @@ _LOW, _MIDDLE = 0.1, 0.6
 _SHORTEST_DELAY_S = 0.036
 
 #: Where answers come sooner than the handshake, by more than this (s), something held the handshake up (a radio that
-#: wakes up, a SYN that waits): it no longer says how near the near end is.
+#: wakes up, a SYN that waits): it no longer says how near the near end is. Where data come so much later than
+#: handshakes, something nearer answers these.
 _HELD_UP_S = 0.01
 
 #: A question leaves as its connection opens within this time of the handshake's end (s): where a split point connects
@@ -127,6 +128,7 @@ def exchange_timing(
     member, members = places.member, len(places.member_group)
     least_s = np.fmin(measured.data_s, measured.handshake_s)
     prompt, handshakes, every = samples = measured.samples()
+    variation_s, round_trips = _variation_s(samples, member, members)
     return ExchangeTiming(
         row=rows,
         connection=connection,
@@ -141,9 +143,9 @@ def exchange_timing(
         plain_s=quantiles(measured.plain_s, member, members, 0.0),
         prompt_s=quantiles(prompt.low_s, member, members, 0.0),
         handshake_s=quantiles(measured.handshake_s, member, members, 0.0),
-        variation_s=_variation_s(samples, member, members),
+        variation_s=variation_s,
         handshake_variation_s=handshakes.variation_s(member, members),
-        round_trips=_round_trips(samples, member, members),
+        round_trips=round_trips,
         handshakes=handshakes.of(member, members),
         acknowledgements=every.of(member, members),
         timed_connections=np.bincount(member[~np.isnan(least_s)], minlength=members),
@@ -279,22 +281,25 @@ class _Samples(Struct, frozen=True):
         return np.where(measured >= FEWEST_ROUND_TRIPS, np.maximum(varies_s, 0.0), np.nan)
 
 
-def _variation_s(samples: tuple[_Samples, _Samples, _Samples], member: Ints, members: int) -> Floats:
-    """The variation of what no receiver delays, prompt acknowledgements or else handshakes; or else of all.
+def _variation_s(samples: tuple[_Samples, _Samples, _Samples], member: Ints, members: int) -> tuple[Floats, Floats]:
+    """What paths vary, by member, and how many round trips show it; where they are few, how many there are of all.
 
-    Delayed acknowledgements make a wire behind a split point vary like a radio link, so that of all only a variation
-    below the shortest usual delay counts.
+    Prompt acknowledgements and handshakes are delayed by no receiver. Both have what the path varies, and may have
+    more: long transfers queue behind themselves, and radio that sleeps wakes up for handshakes. So it varies by no more
+    than the least of both, unless handshakes are answered nearer than data. Delayed acknowledgements make a wire behind
+    a split point vary like a radio link, so that where there is nothing else only less than the shortest usual delay
+    counts.
     """
-    prompt_s, handshake_s, every_s = (each.variation_s(member, members) for each in samples)
+    varies_s = [each.variation_s(member, members) for each in samples]
+    count = [each.of(member, members) for each in samples]
+    nearest_s = [quantiles(each.low_s, member, members, 0.0) for each in samples]
+    (prompt_s, handshake_s, every_s), (prompt, handshakes, every) = varies_s, count
+    as_far = ~(nearest_s[1] < nearest_s[0] - _HELD_UP_S)
+    by_handshakes = np.isnan(prompt_s) | (as_far & (handshake_s < prompt_s))
+    undelayed_s = np.where(by_handshakes, handshake_s, prompt_s)
     every_s = np.where(every_s < _SHORTEST_DELAY_S, every_s, np.nan)
-    undelayed_s = np.where(np.isnan(prompt_s), handshake_s, prompt_s)
-    return np.where(np.isnan(undelayed_s), every_s, undelayed_s)
-
-
-def _round_trips(samples: tuple[_Samples, _Samples, _Samples], member: Ints, members: int) -> Floats:
-    """How many round trips `_variation_s` rests on; where they are few, how many there are of all."""
-    prompt, handshakes, every = (each.of(member, members) for each in samples)
-    return np.where(prompt >= FEWEST_ROUND_TRIPS, prompt, np.where(handshakes >= FEWEST_ROUND_TRIPS, handshakes, every))
+    known = ~np.isnan(undelayed_s)
+    return np.where(known, undelayed_s, every_s), np.where(known, np.where(by_handshakes, handshakes, prompt), every)
 
 
 def _by_connection(times_ns: Ints, connection: npt.NDArray[Any], rows: Ints, connections: int) -> Floats:

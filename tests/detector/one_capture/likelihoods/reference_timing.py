@@ -90,15 +90,19 @@ def path(trips: Sequence[Trips]) -> Path:
 
 
 def _variation(trips: Sequence[Trips]) -> float | None:
-    """Of prompt acknowledgements, or else of handshakes, or else of all where it is below the delay of a receiver."""
+    """The least of prompt acknowledgements and of handshakes, unless those are 10 ms nearer; or else of all where it is
+    below a receiver's delay."""
     handshakes = [_s(each.handshake_ms) for each in trips]
     prompt = [each for each in trips if each.prompt_10_ms is not None]
-    found = _spread(
+    of_prompt = _spread(
         [_s(each.prompt_10_ms) for each in prompt], [_s(each.prompt_60_ms) for each in prompt],
         [each.prompt_count for each in prompt],
     )  # fmt: skip
-    if found is None:
-        found = _spread(handshakes, handshakes, [int(each is not None) for each in handshakes])
+    of_handshakes = _spread(handshakes, handshakes, [int(each is not None) for each in handshakes])
+    nearest = [_low(each, 0.0) for each in (handshakes, [_s(each.prompt_10_ms) for each in prompt])]
+    if of_prompt is not None and None not in nearest and nearest[0] < nearest[1] - 0.01:
+        of_handshakes = None
+    found = min((each for each in (of_prompt, of_handshakes) if each is not None), default=None)
     if found is None:
         middle = [_s(each.least_ms if each.middle_ms is None else each.middle_ms) for each in trips]
         counts = [each.count * (each.least_ms is not None) for each in trips]

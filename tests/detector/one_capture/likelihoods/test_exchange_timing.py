@@ -145,6 +145,23 @@ def test_delayed_acknowledgements_are_no_variation() -> None:
     assert np.isnan(found.variation_s).all()
 
 
+def test_what_long_transfers_queue_is_no_variation() -> None:
+    """Nor is what handshakes wait for: each of both says how much the path varies at most."""
+    loaded = Trips(30.2, prompt_10_ms=30.6, prompt_60_ms=46.3, prompt_count=200)
+    steady = [replace(loaded, handshake_ms=30.2 + number / 10) for number in range(6)]
+    found, _ = judged([Asked(0, 60.0, 30.0)], steady, [], [0] * 6, at_client=True)
+    assert found.variation_s.tolist() == pytest.approx([0.0003])
+    assert found.round_trips.tolist() == [6]
+    nearer = [replace(each, handshake_ms=each.handshake_ms - 11) for each in steady]
+    found, _ = judged([Asked(0, 60.0, 30.0)], nearer, [], [0] * 6, at_client=True)
+    assert found.variation_s.tolist() == pytest.approx([0.0157])
+    waking = [Trips(30.2, handshake_ms=30.2 + 80 * number) for number in range(6)]
+    waking[0] = replace(loaded, handshake_ms=30.2, prompt_60_ms=31.0)
+    found, _ = judged([Asked(0, 60.0, 30.0)], waking, [], [0] * 6, at_client=True)
+    assert found.variation_s.tolist() == pytest.approx([0.0004])
+    assert found.round_trips.tolist() == [200]
+
+
 @pytest.mark.parametrize(("strict", "wanted"), [(True, [0]), (False, [])])
 def test_a_greeting_that_nobody_has_to_wait_for_says_nothing(strict: bool, wanted: list[int]) -> None:
     """Clients of SSH send theirs without having heard the server's (RFC 4253, section 4.2); those of mail wait."""
