@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from detector.clocks.untimed_exchanges import timed
 from detector.one_capture.networks import distinct_addresses
 from detector.one_capture.senders.declared_proxies import Declared, declared_proxies
+from detector.one_capture.senders.guessed_ends import with_ends_as_others
 from pepscope.captures.capture import Capture
 from pepscope.captures.exchanges import Exchanges, RoundTripColumns
 from pepscope.captures.references import References
@@ -33,6 +34,9 @@ _NAMES = (
         )
     ),
 )  # fmt: skip
+
+#: What is read beside that, and not kept: whether it was guessed which end is the client.
+_GUESSED = "side_guessed"
 
 
 class VantageColumns(Struct, frozen=True, dict=True):
@@ -79,11 +83,14 @@ def vantage_columns(captures: Sequence[Capture]) -> VantageColumns:
     counts = [len(columns["first_time_ns"]) for columns in every]
     starts = np.cumsum([0, *counts[:-1]])
     exchanges, senders = zip(*(capture.exchanges_and_senders() for capture in captures), strict=True)
+    columns = dict(every[0]) if len(every) == 1 else _concatenated(every)
+    guessed = columns.pop(_GUESSED).astype(np.bool_)
+    every_exchange = _joined_exchanges([timed(*each) for each in zip(captures, every, exchanges, strict=True)], starts)
     return VantageColumns(
         captures,
-        every[0] if len(every) == 1 else _concatenated(every),
+        columns,
         np.repeat(np.arange(len(captures)), counts),
-        _joined_exchanges([timed(*each) for each in zip(captures, every, exchanges, strict=True)], starts),
+        with_ends_as_others(columns, guessed, every_exchange),
         _joined(References, [capture.references() for capture in captures]),
         _joined(Senders, [_moved(each, start) for each, start in zip(senders, starts, strict=True)]),
     )
@@ -128,7 +135,7 @@ def selected(vantage: VantageColumns, rows: npt.NDArray[np.int64], references: n
 
 
 def _columns(capture: Capture) -> dict[str, npt.NDArray[Any]]:
-    return _concatenated([*capture.connection_batches(_NAMES)])
+    return _concatenated([*capture.connection_batches((*_NAMES, _GUESSED))])
 
 
 def _concatenated(every: Sequence[Mapping[str, npt.NDArray[Any]]]) -> dict[str, npt.NDArray[Any]]:
