@@ -57,14 +57,15 @@ def agreement_nats(starts: Sequence[tuple[int, int]], choices: int) -> list[floa
     if len(starts) < 2:
         return [0.0] * len(starts)
     times = np.array(starts, np.int64)
-    together = _intervals_nats(_events(times)) - math.log(math.comb(max(choices, len(starts)), len(starts)))
+    together = _intervals_nats(starts_apart(times)) - math.log(math.comb(max(choices, len(starts)), len(starts)))
     gaps = times[:, 1] - times[:, 0]
     late = gaps - int(np.median(gaps))
     return [max(0.0, together + start_nats(gap)) for gap in late.tolist()]
 
 
-def _events(times: Int64Array) -> Int64Array:
-    """The starts in order, those left out that begin together with the one before in either capture."""
+def starts_apart(times: Int64Array) -> Int64Array:
+    """Starts (ns) of pairs in both captures, in order, without those that begin together with the one before in either
+    capture."""
     kept: list[tuple[int, int]] = []
     for one, two in times[np.argsort(times[:, 0], kind="stable")].tolist():
         if not kept or (one - kept[-1][0] > TOGETHER_NS and abs(two - kept[-1][1]) > TOGETHER_NS):

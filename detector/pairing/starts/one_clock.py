@@ -13,7 +13,8 @@ With k of the n connections that may have a counterpart, under the offset that m
   alike times the mean width of the bounds over the time in which they may be; the probability of k or more is at most
   Chernoff's bound of a Poisson variable, times the number of offsets that are as near to the expected one;
 - strangers whose programs start by one timetable, in so far as the starts that agree repeat intervals
-  (`starts.timetable`): the first of them by chance, and of the others those alone that are new.
+  (`starts.timetable`): the first of them by chance, of the others those alone that are new, and that those by the
+  timetable are late by the same in both captures (`starts.lateness`).
 
 Connections that begin together count as one: a page that is loaded again brings all of its connections.
 """
@@ -29,8 +30,9 @@ from itertools import chain
 import numpy as np
 from msgspec import Struct
 
-from detector.pairing.starts.agreement import TOGETHER_NS, first_data_ns
+from detector.pairing.starts.agreement import TOGETHER_NS, first_data_ns, starts_apart
 from detector.pairing.starts.clock_bounds import TIME_ERROR_NS, Clocks, Pair, distance_ns, held_bounds, which_allow
+from detector.pairing.starts.lateness import lateness_nats
 from detector.pairing.starts.timetable import repetition
 from pepscope.captures.connections import Connection
 
@@ -126,21 +128,24 @@ class _Agreed(Struct, frozen=True):
         nats = CONTRADICTION_NATS * contradictions - math.log(telling)
         if len(agreeing) > 1:
             mean = max(_alike(agreeing, ones, twos) * ones.begun * twos.begun, 1.0) * self.width_ns / self.span_ns
-            nats -= max(self._strangers_nats(_events_ns(side), mean) for side in _sides(agreeing))
+            late_nats = _late_nats(agreeing)
+            nats -= max(self._strangers_nats(_events_ns(side), mean, late_nats) for side in _sides(agreeing))
         return nats
 
-    def _strangers_nats(self, held_ns: Sequence[int], mean: float) -> float:
-        """Logarithm of the probability that strangers agree at so many starts, where so many do in the mean.
+    def _strangers_nats(self, held_ns: Sequence[int], mean: float, late_nats: float) -> float:
+        """Logarithm of the probability that strangers agree at so many starts, where so many do in the mean, and are
+        late together by what is worth `late_nats`.
 
-        Programs hold one offset as long as they keep time by half of the width.
+        Programs hold one offset as long as each start keeps time by half of the width. Most keep it better; the
+        intervals of a pair and of another differ by four such at most.
         """
         by_chance = self._by_chance_nats(len(held_ns), mean)
         if by_chance >= 0 or len(held_ns) == 2:
             return by_chance  # one interval repeats none
-        found = repetition(held_ns, self.width_ns / 2)
+        found = repetition(held_ns, self.width_ns / 2, 2 * self.width_ns)
         # Either explains them, in the proportion that their repetition shows.
         timetable_nats, chance_nats = (-float(np.logaddexp(0.0, -sign * found.nats)) for sign in (1, -1))
-        by_timetable = self._by_chance_nats(found.new + 1, mean)
+        by_timetable = self._by_chance_nats(found.new + 1, mean) - late_nats
         return float(np.logaddexp(timetable_nats + by_timetable, chance_nats + by_chance))
 
     def _by_chance_nats(self, count: int, mean: float) -> float:
@@ -169,6 +174,16 @@ def _alike(pairs: Sequence[Pair], ones: _Offered, twos: _Offered) -> float:
     by = next(by for by, kind in enumerate(_KINDS) if all(kind(one) == kind(two) for one, two in pairs))
     fewer, more = sorted((ones.alike(by), twos.alike(by)), key=len)
     return sum(count * more[kind] for kind, count in fewer.items()) / max(1, len(ones) * len(twos))
+
+
+def _late_nats(pairs: Sequence[Pair]) -> float:
+    """What pairs show by how late their connections are (`starts.lateness`)."""
+    starts = [(first_data_ns(one), first_data_ns(two)) for one, two in pairs]
+    kind = dict(zip(starts, ((one.up.stream_bytes, one.down.stream_bytes) for one, _ in pairs), strict=True))
+    apart = starts_apart(np.array(starts, np.int64))
+    numbers = {each: number for number, each in enumerate(dict.fromkeys(kind.values()))}
+    kinds = [numbers[kind[one, two]] for one, two in apart.tolist()]
+    return lateness_nats(apart, np.array(kinds, np.int64))
 
 
 def _events_ns(connections: Iterable[Connection]) -> list[int]:

@@ -107,11 +107,20 @@ def test_a_clock_that_was_set_relates_nothing() -> None:
 
 def test_strangers_of_one_timetable_agree_by_one_coincidence() -> None:
     made = random.Random(2)
-    starts = [at + made.uniform(0, 0.02) for at in range(2, 58, 4)]
-    assert together(transfers(starts[:2])) != together(transfers(starts))
-    assert max(together(transfers(starts))) < 0
+    due = range(2, 58, 4)
+    starts = [at + made.uniform(0, 0.02) for at in due]
+    other = [at + made.uniform(0, 0.02) for at in due]
+    strangers = [(one, two) for (one, _), (_, two) in zip(transfers(starts), transfers(other), strict=True)]
+    assert together(strangers[:2]) != together(strangers)
+    assert max(together(strangers)) < 0
     at_random = sorted(made.uniform(1, 59) for _ in starts)
     assert min(together(transfers(at_random))) > log(100)
+
+
+def test_transfers_by_a_timetable_are_late_together() -> None:
+    made = random.Random(2)
+    assert min(together(transfers([at + made.uniform(0, 0.02) for at in range(2, 58, 4)]))) > log(50)
+    assert max(together(transfers(range(2, 58, 4)))) < 0
 
 
 def test_either_capture_may_be_the_first() -> None:
