@@ -7,7 +7,7 @@ from both sides. One offset lies within the bounds of all pairs that are one tra
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
@@ -67,14 +67,28 @@ def held_bounds(
     pairings: Sequence[Sequence[Pair]], clocks: Clocks
 ) -> tuple[list[list[Bounds]], tuple[int, float, float]]:
     """The bounds of all pairs and what `_most_held` says of them, with the first capture on the clients' side or on the
-    servers', whichever more pairings agree on, or allow, or by more."""
-    return max(
-        (
-            (bounds, _most_held(bounds, clocks))
-            for bounds in (_bounds(pairings, clocks, first_at_client) for first_at_client in (True, False))
-        ),
-        key=lambda each: (each[1][0], sum(which_allow(each[0], *each[1][1:])), each[1][2] - each[1][1]),
-    )
+    servers', whichever more pairings agree on, or allow, or by more; on the other side of those servers whose pairs
+    agree more often so, since hosts that serve each other also ask each other."""
+    sides = [_bounds(pairings, clocks, first_at_client) for first_at_client in (True, False)]
+
+    def agreement(bounds: Sequence[Sequence[Bounds]]) -> tuple[int, int, float]:
+        held, low_ns, high_ns = _most_held(bounds, clocks)
+        return held, sum(which_allow(bounds, low_ns, high_ns)), high_ns - low_ns
+
+    bounds, others = sorted(sides, key=agreement, reverse=True)
+    of_servers: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, ((one, two), *_) in enumerate(pairings):
+        of_servers[one.server_address, two.server_address].append(place)
+    for places in of_servers.values():
+        if len(of_servers) > 1 and _held(bounds, places, clocks) < _held(others, places, clocks):
+            for place in places:
+                bounds[place] = others[place]
+    return bounds, _most_held(bounds, clocks)
+
+
+def _held(bounds: Sequence[Sequence[Bounds]], places: Sequence[int], clocks: Clocks) -> int:
+    """How many of the pairings at these places hold one offset."""
+    return _most_held([bounds[place] for place in places], clocks)[0]
 
 
 def which_allow(bounds: Sequence[Sequence[Bounds]], low_ns: float, high_ns: float) -> list[bool]:

@@ -23,9 +23,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
 
 import numpy as np
 from msgspec import Struct
@@ -49,24 +48,24 @@ def one_transfer_nats(
     true: equal transfers at one time may be paired crosswise. `unmatched` are the connections of both captures that
     nothing matched. Where nothing else relates the clocks, a pair alone shows nothing.
     """
-    of_servers: dict[tuple[str, str], list[int]] = defaultdict(list)
+    sides = [[*(pairing[0][side] for pairing in pairings), *rest] for side, rest in enumerate(unmatched)]
+    services = [_services(connections) for connections in sides]
+    of_services: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, ((one, two), *_) in enumerate(pairings):
-        of_servers[one.server, two.server].append(place)
+        of_services[services[0][one.server], services[1][two.server]].append(place)
     ones, twos = (
         {
-            server: _Offered(connections)
-            for server, connections in _by_server(
-                chain((pairing[0][side] for pairing in pairings), rest), clocks, side
-            ).items()
+            service: _Offered(connections)
+            for service, connections in _by_service(sides[side], services[side], clocks, side).items()
         }
-        for side, rest in enumerate(unmatched)
+        for side in range(2)
     )
     none = _Offered(())
     offset = _Agreed.by(pairings, clocks)
     nats = [0.0] * len(pairings)
-    for (server, other), places in of_servers.items():
+    for (service, other), places in of_services.items():
         together = [(place, pairings[place][0]) for place in places]
-        found = offset.nats(together, ones.get(server, none), twos.get(other, none))
+        found = offset.nats(together, ones.get(service, none), twos.get(other, none))
         for place in places:
             is_contradiction = not (offset.held_by[place] or offset.allowed_by[place])
             nats[place] = min(found, CONTRADICTION_NATS) if is_contradiction else found
@@ -74,8 +73,8 @@ def one_transfer_nats(
 
 
 class _Offered:
-    """Connections of one capture to one server that may have a counterpart in the other; counted once for all of the
-    other's servers."""
+    """Connections of one capture to one service that may have a counterpart in the other; counted once for all of the
+    other's services."""
 
     def __init__(self, connections: Sequence[Connection]) -> None:
         self._connections = connections
@@ -118,7 +117,7 @@ class _Agreed(Struct, frozen=True):
         return cls(held_by, allowed_by, width_ns, away_ns, max(clocks.ended_ns - clocks.began_ns, width_ns))
 
     def nats(self, pairs: Sequence[tuple[int, Pair]], ones: _Offered, twos: _Offered) -> float:
-        """The ratio for pairs between two servers (each with its place among the pairings), of all connections to these
+        """The ratio for pairs between two services (each with its place among the pairings), of all connections to them
         that might have been paired. A pair that a proxy may have kept waiting says nothing."""
         agreeing = [pair for place, pair in pairs if self.held_by[place]]
         others = [pair for place, pair in pairs if not self.held_by[place]]
@@ -200,13 +199,22 @@ def _at_least_nats(count: int, mean: float) -> float:
     return 0.0 if count <= mean else count - mean - count * math.log(count / mean)
 
 
-def _by_server(connections: Iterable[Connection], clocks: Clocks, side: int) -> dict[str, list[Connection]]:
-    """Connections of one capture, by server, that carried payload while both captures ran."""
+def _services(connections: Iterable[Connection]) -> dict[str, str]:
+    """What each server's connections are counted with: those to its address and port, or where a port has one only, as
+    FTP's for each file, to the ports of its address that have one."""
+    counts = Counter((connection.server, connection.server_address) for connection in connections)
+    return {server: server if count > 1 else address for (server, address), count in counts.items()}
+
+
+def _by_service(
+    connections: Iterable[Connection], services: Mapping[str, str], clocks: Clocks, side: int
+) -> dict[str, list[Connection]]:
+    """Connections of one capture, by service, that carried payload while both captures ran."""
     ahead_ns = clocks.offset_ns if side else 0
     began_ns, ended_ns = clocks.began_ns + ahead_ns, clocks.ended_ns + ahead_ns
     found: dict[str, list[Connection]] = defaultdict(list)
     for connection in connections:
         has_payload = connection.up.stream_bytes or connection.down.stream_bytes
         if has_payload and connection.first_time_ns <= ended_ns and connection.last_time_ns >= began_ns:
-            found[connection.server].append(connection)
+            found[services[connection.server]].append(connection)
     return found
