@@ -38,6 +38,9 @@ from pepscope.captures.connections import Connection
 #: One of twenty pairs that are one transfer contradicts the others' clock: a capture lost the first copy of a datum.
 CONTRADICTION_NATS = math.log(0.05)
 
+#: One of ten timetables is kept so loosely that intervals differ by twice the width of the bounds (assumed).
+_LOOSE_NATS = math.log(0.1)
+
 
 def one_transfer_nats(
     pairings: Sequence[Sequence[Pair]], unmatched: tuple[Iterable[Connection], Iterable[Connection]], clocks: Clocks
@@ -135,17 +138,19 @@ class _Agreed(Struct, frozen=True):
         """Logarithm of the probability that strangers agree at so many starts, where so many do in the mean, and are
         late together by what is worth `late_nats`.
 
-        Programs hold one offset as long as each start keeps time by half of the width. Most keep it better; the
-        intervals of a pair and of another differ by four such at most.
+        Programs hold one offset as long as each start keeps time by half of the width. Most keep it much better, and
+        their intervals differ by no more; where they do not, two intervals differ by four such at most.
         """
         by_chance = self._by_chance_nats(len(held_ns), mean)
         if by_chance >= 0 or len(held_ns) == 2:
             return by_chance  # one interval repeats none
-        found = repetition(held_ns, self.width_ns / 2, 2 * self.width_ns)
-        # Either explains them, in the proportion that their repetition shows.
-        timetable_nats, chance_nats = (-float(np.logaddexp(0.0, -sign * found.nats)) for sign in (1, -1))
-        by_timetable = self._by_chance_nats(found.new + 1, mean) - late_nats
-        return float(np.logaddexp(timetable_nats + by_timetable, chance_nats + by_chance))
+        shown, explained = [0.0], [by_chance]
+        for tolerance_ns, prior_nats in ((self.width_ns / 2, 0.0), (2 * self.width_ns, _LOOSE_NATS)):
+            found = repetition(held_ns, tolerance_ns)
+            shown.append(prior_nats + found.nats)
+            explained.append(self._by_chance_nats(found.new + 1, mean) - late_nats)
+        # Each explains them, in the proportion that their repetition shows.
+        return float(np.logaddexp.reduce(np.add(shown, explained)) - np.logaddexp.reduce(shown))
 
     def _by_chance_nats(self, count: int, mean: float) -> float:
         """The same for strangers that start at random: any one agrees under some offset."""
