@@ -17,6 +17,9 @@ against the other. The shifts show how many independent rests would vary so: m i
 their mean square correlation, and no more than has a largest one as they have (Bartlett 1946, "On the theoretical
 specification and sampling properties of autocorrelated time-series", J. R. Stat. Soc. Suppl. 8).
 
+Programs that one cause starts are late together, however. Their hosts answer each in its own time: what both captures
+show of that may take back what lateness says.
+
 A probability is no likelihood ratio: p is worth 1 / (p ln^2 p), less than the mean over all powers of p, of which
 strangers expect 1 (Vovk and Wang 2021, "E-values: calibration, combination and applications", Ann. Stat. 49).
 """
@@ -44,16 +47,19 @@ _FEWEST = 4
 #: Correlation of strangers' lateness at most (assumed): hosts of one machine, or asked by one, are late together.
 _STRANGERS = 0.5
 
+#: Correlations are never taken for higher.
+_SUREST = 1 - 1e-9
+
 #: An interval is the timetable's if no more than this share of it is as near again: others differ by what the timetable
 #: says, which strangers share.
 _NEAR_SHARE = 0.1
 
 
-def lateness_nats(starts: Int64Array, kinds: Int64Array) -> float:
+def lateness_nats(starts: Int64Array, answers: Int64Array, kinds: Int64Array) -> float:
     """Log-likelihood ratio (nats) for one transfer each against strangers of one timetable; never negative.
 
-    `starts` (ns) of pairs, in the first and the second capture (columns), in order; `kinds` tells which may be of one
-    program.
+    `starts` (ns) of pairs, in the first and the second capture (columns), in order; `answers`, how long after the first
+    data of one direction the other's came there; `kinds` tells which may be of one program.
     """
     times, kinds = starts[:_MOST], kinds[:_MOST]
     earlier, later = np.triu_indices(len(times), 1)
@@ -63,12 +69,8 @@ def lateness_nats(starts: Int64Array, kinds: Int64Array) -> float:
         return 0.0
     later, first = np.unique(later[alike][chosen], return_index=True)
     earlier = earlier[alike][chosen][first]
-    ones, twos = (_ranks(side[later] - side[earlier]) for side in times.T)
-    norm = math.sqrt(float((ones @ ones) * (twos @ twos)))
-    if not norm:
-        return 0.0
-    shifted = np.fft.irfft(np.fft.rfft(ones).conj() * np.fft.rfft(twos), len(ones)) / norm
-    return _nats(float(shifted[0]), shifted[1:])
+    rests = times[later] - times[earlier]
+    return max(0.0, _late_nats(rests) + min(0.0, _answered_nats(answers[later] - answers[earlier])))
 
 
 def _repeated(intervals: Int64Array) -> Int64Array:
@@ -99,13 +101,39 @@ def _ranks(values: Int64Array) -> FloatArray:
     return ranks
 
 
-def _nats(correlation: float, shifted: FloatArray) -> float:
-    """What a correlation is worth, beside those of one series shifted against the other."""
-    squares = shifted**2
-    alike = min(1 + 1 / float(squares.mean()), 1 + 2 * math.log(len(shifted) + 1) / float(squares.max()))
-    independent = min(len(shifted) + 1.0, alike)
+def _correlation(rests: Int64Array) -> tuple[float, float]:
+    """Correlation of the ranks of two columns, and of how many independent rests it is."""
+    ones, twos = map(_ranks, rests.T)
+    norm = math.sqrt(float((ones @ ones) * (twos @ twos)))
+    if not norm:
+        return 0.0, 0.0
+    shifted = np.fft.irfft(np.fft.rfft(ones).conj() * np.fft.rfft(twos), len(ones)) / norm
+    squares = shifted[1:] ** 2
+    alike = min(1 + 1 / float(squares.mean()), 1 + 2 * math.log(len(ones)) / float(squares.max()))
+    return float(shifted[0]), min(float(len(ones)), alike)
+
+
+def _late_nats(rests: Int64Array) -> float:
+    """What it is worth that starts are late together; never negative."""
+    correlation, independent = _correlation(rests)
     if correlation <= _STRANGERS or independent <= _FEWEST - 1:
         return 0.0
-    beyond = math.atanh(min(correlation, 1 - 1e-9)) - math.atanh(_STRANGERS)
+    beyond = math.atanh(min(correlation, _SUREST)) - math.atanh(_STRANGERS)
     luck_nats = min((independent - 3) / 2 * beyond**2, math.lgamma(independent + 1))
     return max(0.0, luck_nats - 2 * math.log(luck_nats)) if luck_nats > 1 else 0.0
+
+
+def _answered_nats(rests: Int64Array) -> float:
+    """Log-likelihood ratio (nats) for the same answers against those of two hosts, which one cause may have asked.
+
+    The answer that varies less is part of the other, which varies by the path as well, and times by their error: the
+    ratio of their quartile ranges is the correlation of the same, none that of others.
+    """
+    correlation, independent = _correlation(rests)
+    lower, upper = np.percentile(rests, [25, 75], axis=0)
+    less_ns, more_ns = sorted((upper - lower).tolist())
+    if independent <= _FEWEST - 1 or not more_ns:
+        return 0.0
+    found = math.atanh(max(-_SUREST, min(correlation, _SUREST)))
+    same = math.atanh(less_ns / math.hypot(more_ns, TIME_ERROR_NS))
+    return (independent - 3) / 2 * (found**2 - (found - same) ** 2)

@@ -182,12 +182,19 @@ def _alike(pairs: Sequence[Pair], ones: _Offered, twos: _Offered) -> float:
 
 def _late_nats(pairs: Sequence[Pair]) -> float:
     """What pairs show by how late their connections are (`starts.lateness`)."""
-    starts = [(first_data_ns(one), first_data_ns(two)) for one, two in pairs]
-    kind = dict(zip(starts, ((one.up.stream_bytes, one.down.stream_bytes) for one, _ in pairs), strict=True))
-    apart = starts_apart(np.array(starts, np.int64))
-    numbers = {each: number for number, each in enumerate(dict.fromkeys(kind.values()))}
-    kinds = [numbers[kind[one, two]] for one, two in apart.tolist()]
-    return lateness_nats(apart, np.array(kinds, np.int64))
+    by_start = {(first_data_ns(one), first_data_ns(two)): (one, two) for one, two in pairs}
+    starts = starts_apart(np.array(list(by_start), np.int64))
+    apart = [by_start[one, two] for one, two in starts.tolist()]
+    answers = [[_answered_ns(connection) for connection in pair] for pair in apart]
+    lengths = [(one.up.stream_bytes, one.down.stream_bytes) for one, _ in apart]
+    numbers = {each: number for number, each in enumerate(dict.fromkeys(lengths))}
+    return lateness_nats(starts, np.array(answers, np.int64), np.array([numbers[each] for each in lengths], np.int64))
+
+
+def _answered_ns(connection: Connection) -> int:
+    """From the first data up to the first data down; 0 if either lacks."""
+    asked, answered = connection.up.first_data_time_ns, connection.down.first_data_time_ns
+    return 0 if asked is None or answered is None else answered - asked
 
 
 def _events_ns(connections: Iterable[Connection]) -> list[int]:

@@ -19,8 +19,9 @@ def in_ns(ones_s: FloatArray, twos_s: FloatArray) -> Int64Array:
 
 
 def shown(ones_s: FloatArray, twos_s: FloatArray) -> float:
-    """What starts of one program show."""
-    return lateness_nats(in_ns(ones_s, twos_s), np.zeros(len(ones_s), np.int64))
+    """What starts of one program show that are answered at once."""
+    starts = in_ns(ones_s, twos_s)
+    return lateness_nats(starts, np.zeros_like(starts), np.zeros(len(starts), np.int64))
 
 
 def late(made: np.random.Generator, count: int, mean_s: float) -> FloatArray:
