@@ -11,14 +11,7 @@ correlation coefficient", Biometrika 10; and the number of orders),
 
     P(correlation of r or more)  =  exp(-(m - 3) (artanh r - artanh r_0)^2 / 2),  and no less than 1 / m!
 
-Rests may follow each other by a rule: a cycle of the timetable that is finer than its intervals, clocks that are
-rounded, hosts that are busy for a while. Two such series agree by more luck, and agree as well where one is shifted
-against the other. The shifts show how many independent rests would vary so: m is no more than 1 plus the reciprocal of
-their mean square correlation, and no more than has a largest one as they have (Bartlett 1946, "On the theoretical
-specification and sampling properties of autocorrelated time-series", J. R. Stat. Soc. Suppl. 8).
-
-Programs that one cause starts are late together, however. Their hosts answer each in its own time: what both captures
-show of that may take back what lateness says.
+The rests may follow each other by a rule: `starts.ranks` says how many are independent.
 
 A probability is no likelihood ratio: p is worth 1 / (p ln^2 p), less than the mean over all powers of p, of which
 strangers expect 1 (Vovk and Wang 2021, "E-values: calibration, combination and applications", Ann. Stat. 49).
@@ -32,8 +25,8 @@ import numpy as np
 
 from detector.pairing.starts.agreement import TOGETHER_NS
 from detector.pairing.starts.clock_bounds import TIME_ERROR_NS
+from detector.pairing.starts.ranks import SUREST, rank_correlation
 from pepscope.captures.packets import Int64Array
-from pepscope.results.verdicts import FloatArray
 
 #: So many starts show whether they are late together; their intervals grow with the square.
 _MOST = 512
@@ -47,19 +40,16 @@ _FEWEST = 4
 #: Correlation of strangers' lateness at most (assumed): hosts of one machine, or asked by one, are late together.
 _STRANGERS = 0.5
 
-#: Correlations are never taken for higher.
-_SUREST = 1 - 1e-9
-
 #: An interval is the timetable's if no more than this share of it is as near again: others differ by what the timetable
 #: says, which strangers share.
 _NEAR_SHARE = 0.1
 
 
-def lateness_nats(starts: Int64Array, answers: Int64Array, kinds: Int64Array) -> float:
+def lateness_nats(starts: Int64Array, kinds: Int64Array) -> float:
     """Log-likelihood ratio (nats) for one transfer each against strangers of one timetable; never negative.
 
-    `starts` (ns) of pairs, in the first and the second capture (columns), in order; `answers`, how long after the first
-    data of one direction the other's came there; `kinds` tells which may be of one program.
+    `starts` (ns) of pairs, in the first and the second capture (columns), in order; `kinds` tells which may be of one
+    program.
     """
     times, kinds = starts[:_MOST], kinds[:_MOST]
     earlier, later = np.triu_indices(len(times), 1)
@@ -69,8 +59,7 @@ def lateness_nats(starts: Int64Array, answers: Int64Array, kinds: Int64Array) ->
         return 0.0
     later, first = np.unique(later[alike][chosen], return_index=True)
     earlier = earlier[alike][chosen][first]
-    rests = times[later] - times[earlier]
-    return max(0.0, _late_nats(rests) + min(0.0, _answered_nats(answers[later] - answers[earlier])))
+    return _nats(times[later] - times[earlier])
 
 
 def _repeated(intervals: Int64Array) -> Int64Array:
@@ -93,47 +82,11 @@ def _repeated(intervals: Int64Array) -> Int64Array:
     return order[:0]
 
 
-def _ranks(values: Int64Array) -> FloatArray:
-    """Ranks about their mean; equal values share one."""
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: FloatArray = (np.cumsum(counts) - (counts + 1) / 2)[places]
-    ranks -= ranks.mean()
-    return ranks
-
-
-def _correlation(rests: Int64Array) -> tuple[float, float]:
-    """Correlation of the ranks of two columns, and of how many independent rests it is."""
-    ones, twos = map(_ranks, rests.T)
-    norm = math.sqrt(float((ones @ ones) * (twos @ twos)))
-    if not norm:
-        return 0.0, 0.0
-    shifted = np.fft.irfft(np.fft.rfft(ones).conj() * np.fft.rfft(twos), len(ones)) / norm
-    squares = shifted[1:] ** 2
-    alike = min(1 + 1 / float(squares.mean()), 1 + 2 * math.log(len(ones)) / float(squares.max()))
-    return float(shifted[0]), min(float(len(ones)), alike)
-
-
-def _late_nats(rests: Int64Array) -> float:
+def _nats(rests: Int64Array) -> float:
     """What it is worth that starts are late together; never negative."""
-    correlation, independent = _correlation(rests)
+    correlation, independent = rank_correlation(rests)
     if correlation <= _STRANGERS or independent <= _FEWEST - 1:
         return 0.0
-    beyond = math.atanh(min(correlation, _SUREST)) - math.atanh(_STRANGERS)
+    beyond = math.atanh(min(correlation, SUREST)) - math.atanh(_STRANGERS)
     luck_nats = min((independent - 3) / 2 * beyond**2, math.lgamma(independent + 1))
     return max(0.0, luck_nats - 2 * math.log(luck_nats)) if luck_nats > 1 else 0.0
-
-
-def _answered_nats(rests: Int64Array) -> float:
-    """Log-likelihood ratio (nats) for the same answers against those of two hosts, which one cause may have asked.
-
-    The answer that varies less is part of the other, which varies by the path as well, and times by their error: the
-    ratio of their quartile ranges is the correlation of the same, none that of others.
-    """
-    correlation, independent = _correlation(rests)
-    lower, upper = np.percentile(rests, [25, 75], axis=0)
-    less_ns, more_ns = sorted((upper - lower).tolist())
-    if independent <= _FEWEST - 1 or not more_ns:
-        return 0.0
-    found = math.atanh(max(-_SUREST, min(correlation, _SUREST)))
-    same = math.atanh(less_ns / math.hypot(more_ns, TIME_ERROR_NS))
-    return (independent - 3) / 2 * (found**2 - (found - same) ** 2)

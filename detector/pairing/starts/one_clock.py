@@ -16,7 +16,8 @@ With k of the n connections that may have a counterpart, under the offset that m
   (`starts.timetable`): the first of them by chance, of the others those alone that are new, and that those by the
   timetable are late by the same in both captures (`starts.lateness`).
 
-Connections that begin together count as one: a page that is loaded again brings all of its connections.
+Connections that begin together count as one: a page that is loaded again brings all of its connections. Last, answers
+of strangers do not vary alike (`starts.answers`), whatever made them begin together.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import numpy as np
 from msgspec import Struct
 
 from detector.pairing.starts.agreement import TOGETHER_NS, first_data_ns, starts_apart
+from detector.pairing.starts.answers import answers_nats
 from detector.pairing.starts.clock_bounds import TIME_ERROR_NS, Clocks, Pair, distance_ns, held_bounds, which_allow
 from detector.pairing.starts.lateness import lateness_nats
 from detector.pairing.starts.timetable import repetition
@@ -131,6 +133,7 @@ class _Agreed(Struct, frozen=True):
         if len(agreeing) > 1:
             mean = max(_alike(agreeing, ones, twos) * ones.begun * twos.begun, 1.0) * self.width_ns / self.span_ns
             late_nats = _late_nats(agreeing)
+            nats += answers_nats(agreeing)
             nats -= max(self._strangers_nats(_events_ns(side), mean, late_nats) for side in _sides(agreeing))
         return nats
 
@@ -182,19 +185,12 @@ def _alike(pairs: Sequence[Pair], ones: _Offered, twos: _Offered) -> float:
 
 def _late_nats(pairs: Sequence[Pair]) -> float:
     """What pairs show by how late their connections are (`starts.lateness`)."""
-    by_start = {(first_data_ns(one), first_data_ns(two)): (one, two) for one, two in pairs}
+    by_start = {(first_data_ns(one), first_data_ns(two)): one for one, two in pairs}
     starts = starts_apart(np.array(list(by_start), np.int64))
     apart = [by_start[one, two] for one, two in starts.tolist()]
-    answers = [[_answered_ns(connection) for connection in pair] for pair in apart]
-    lengths = [(one.up.stream_bytes, one.down.stream_bytes) for one, _ in apart]
+    lengths = [(one.up.stream_bytes, one.down.stream_bytes) for one in apart]
     numbers = {each: number for number, each in enumerate(dict.fromkeys(lengths))}
-    return lateness_nats(starts, np.array(answers, np.int64), np.array([numbers[each] for each in lengths], np.int64))
-
-
-def _answered_ns(connection: Connection) -> int:
-    """From the first data up to the first data down; 0 if either lacks."""
-    asked, answered = connection.up.first_data_time_ns, connection.down.first_data_time_ns
-    return 0 if asked is None or answered is None else answered - asked
+    return lateness_nats(starts, np.array([numbers[each] for each in lengths], np.int64))
 
 
 def _events_ns(connections: Iterable[Connection]) -> list[int]:

@@ -19,18 +19,17 @@ def in_ns(ones_s: FloatArray, twos_s: FloatArray) -> Int64Array:
 
 
 def shown(ones_s: FloatArray, twos_s: FloatArray) -> float:
-    """What starts of one program show that are answered at once."""
-    starts = in_ns(ones_s, twos_s)
-    return lateness_nats(starts, np.zeros_like(starts), np.zeros(len(starts), np.int64))
+    """What starts of one program show."""
+    return lateness_nats(in_ns(ones_s, twos_s), np.zeros(len(ones_s), np.int64))
 
 
 def late(made: np.random.Generator, count: int, mean_s: float) -> FloatArray:
-    return made.exponential(mean_s, count)
+    return np.asarray(made.exponential(mean_s, count))
 
 
 def timetable(count: int, cycle_s: tuple[float, ...] = (0.0,), period_s: float = 5.0) -> FloatArray:
     numbers = np.arange(count)
-    return numbers // len(cycle_s) * period_s + np.array(cycle_s)[numbers % len(cycle_s)]
+    return np.asarray(numbers // len(cycle_s) * period_s + np.array(cycle_s)[numbers % len(cycle_s)])
 
 
 @pytest.mark.parametrize("ahead_s", [0.0, -7.0])

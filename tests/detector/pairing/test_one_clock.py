@@ -100,6 +100,50 @@ def test_connections_that_are_surely_one_relate_the_clocks() -> None:
     assert together(transfers([3], 0.8), clocks) == [CONTRADICTION_NATS]
 
 
+def asked_of_the_first(starts_s: Sequence[float]) -> list[tuple[Connection, Connection]]:
+    """What clients beside the second capture ask servers beside the first."""
+    return [
+        (exchange(at + 0.04, 0.02, server="192.0.2.9"), exchange(at, 0.1, server="198.51.100.8")) for at in starts_s
+    ]
+
+
+def test_hosts_that_serve_each_other_have_one_clock_relation() -> None:
+    both = [*transfers([2, 5, 40]), *asked_of_the_first([3, 21, 50])]
+    clocks = narrowed(CLOCKS, both)
+    assert abs(clocks.offset_ns) <= clocks.slack_ns <= 0.05 * _S
+    pairs = [*transfers([1, 7, 9.5, 22, 30, 41]), *asked_of_the_first([3, 8, 13.5, 28, 47])]
+    assert min(together(pairs)) > log(10)
+
+
+def test_ports_that_are_used_once_are_counted_together() -> None:
+    """FTP opens one for each file: of twelve files of strangers two are near each other."""
+    made = random.Random(4)
+    ahead_s = [0.0, 0.0, *(made.uniform(-5, 5) for _ in range(10))]
+    pairs = [
+        (one._replace(server_port=50_000 + number), two._replace(server_port=40_000 + number))
+        for number, ahead in enumerate(ahead_s)
+        for one, two in transfers([1 + 4 * number], ahead)
+    ]
+    assert max(together(pairs)) < CONTRADICTION_NATS
+
+
+def test_strangers_that_one_cause_starts_answer_each_in_its_own_time() -> None:
+    made = random.Random(5)
+    starts = [made.uniform(0, 60) for _ in range(30)]
+    thought = [made.expovariate(100) for _ in starts]
+    others = [made.expovariate(100) for _ in starts]
+    same = [
+        (exchange(at, 0.1 + late), exchange(at + 0.04, 0.02 + late, server="198.51.100.7"))
+        for at, late in zip(starts, thought, strict=True)
+    ]
+    strangers = [
+        (one, exchange(at + 0.04, 0.02 + late, server="198.51.100.7"))
+        for at, (one, _), late in zip(starts, same, others, strict=True)
+    ]
+    assert min(together(same)) > log(100)
+    assert max(together(strangers)) < min(together(same)) - log(100)
+
+
 def test_a_clock_that_was_set_relates_nothing() -> None:
     assert narrowed(CLOCKS, [*transfers([2, 5]), *transfers([40, 50], 1.0)]) == CLOCKS
     assert narrowed(CLOCKS, []) == CLOCKS
