@@ -24,6 +24,10 @@ from detector.pairing.starts.ranks import SUREST, rank_correlation
 from pepscope.captures.connections import Connection
 from pepscope.captures.packets import Int64Array
 
+#: What is asked fits in one segment of any path (IPv6 carries 1,280 bytes, RFC 8200): more of it may arrive at the
+#: server with other gaps than it left with, which no answer at the client's side shows.
+_MOST_ASKED_BYTES = 1_200
+
 #: With fewer, no correlation is rare.
 _FEWEST = 4
 
@@ -69,6 +73,11 @@ def _lengths(connection: Connection) -> tuple[int, int]:
 
 
 def _answered_ns(connection: Connection) -> int | None:
-    """From the first data up to the first data down."""
-    asked, answered = connection.up.first_data_time_ns, connection.down.first_data_time_ns
-    return None if asked is None or answered is None else answered - asked
+    """From the first data up to the first data down, or the other way round, negative, where the server speaks first;
+    None where something lacks, or what is asked is long."""
+    up, down = connection.up, connection.down
+    if up.first_data_time_ns is None or down.first_data_time_ns is None:
+        return None
+    answered_ns = down.first_data_time_ns - up.first_data_time_ns
+    asked = up if answered_ns >= 0 else down
+    return answered_ns if asked.stream_bytes <= _MOST_ASKED_BYTES else None

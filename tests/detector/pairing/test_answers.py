@@ -59,6 +59,15 @@ def test_other_lengths_are_not_compared() -> None:
     assert answers_nats(both) < -4
 
 
+def test_what_takes_many_segments_to_ask_is_left_out() -> None:
+    made = np.random.default_rng(6)
+    asked = [
+        tuple(side._replace(up=side.up._replace(stream_bytes=60_000)) for side in pair)
+        for pair in pairs(*(made.exponential(0.01, 60) for _ in range(2)))
+    ]
+    assert answers_nats(asked) == 0  # type: ignore[arg-type]
+
+
 def test_silence_few_and_equal_answers_show_nothing() -> None:
     made = np.random.default_rng(4)
     few = pairs(made.exponential(0.01, 3), made.exponential(0.01, 3))
