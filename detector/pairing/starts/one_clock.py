@@ -132,7 +132,7 @@ class _Agreed(Struct, frozen=True):
         nats = CONTRADICTION_NATS * contradictions - math.log(telling)
         if len(agreeing) > 1:
             mean = max(_alike(agreeing, ones, twos) * ones.begun * twos.begun, 1.0) * self.width_ns / self.span_ns
-            late_nats = _late_nats(agreeing)
+            late_nats = min(_late_nats(agreeing), _late_nats([(two, one) for one, two in agreeing]))
             nats += answers_nats(agreeing)
             nats -= max(self._strangers_nats(_events_ns(side), mean, late_nats) for side in _sides(agreeing))
         return nats
@@ -184,7 +184,7 @@ def _alike(pairs: Sequence[Pair], ones: _Offered, twos: _Offered) -> float:
 
 
 def _late_nats(pairs: Sequence[Pair]) -> float:
-    """What pairs show by how late their connections are (`starts.lateness`)."""
+    """What pairs show by how late their connections are, by the timetable of the first capture (`starts.lateness`)."""
     by_start = {(first_data_ns(one), first_data_ns(two)): one for one, two in pairs}
     starts = starts_apart(np.array(list(by_start), np.int64))
     apart = [by_start[one, two] for one, two in starts.tolist()]

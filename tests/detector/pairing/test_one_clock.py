@@ -171,8 +171,12 @@ def test_either_capture_may_be_the_first() -> None:
     made = random.Random(3)
     pairs = transfers([made.uniform(0, 60) for _ in range(30)])
     pairs += [transfers([at], made.choice((0.15, -0.15, 3.0)))[0] for at in (8.0, 15.0, 15.2, 31.0, 44.0)]
-    swapped = [(two, one) for one, two in pairs]
-    assert together(swapped) == pytest.approx(together(pairs))
+    by_a_timetable = [
+        transfers([at + made.uniform(0, 0.05)], made.expovariate(1000))[0] for at in (*range(2, 58, 4), 21.5, 33.2)
+    ]
+    for each in (pairs, by_a_timetable):
+        swapped = [(two, one) for one, two in each]
+        assert together(swapped) == pytest.approx(together(each))
 
 
 def test_counterparts_that_no_offset_allows_contradict() -> None:
