@@ -40,8 +40,8 @@ from pepscope.captures.connections import Connection
 #: One of twenty pairs that are one transfer contradicts the others' clock: a capture lost the first copy of a datum.
 CONTRADICTION_NATS = math.log(0.05)
 
-#: One of ten timetables is kept so loosely that intervals differ by twice the width of the bounds (assumed).
-_LOOSE_NATS = math.log(0.1)
+#: One of a hundred timetables is kept so loosely that intervals differ by twice the width of the bounds (assumed).
+_LOOSE_NATS = math.log(0.01)
 
 
 def one_transfer_nats(

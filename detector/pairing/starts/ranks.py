@@ -18,6 +18,8 @@ from pepscope.results.verdicts import FloatArray
 
 #: Correlations are never taken for higher.
 SUREST = 1 - 1e-9
+#: Squares of correlations are never taken for lower.
+_LEAST = 1e-9
 
 
 def _ranks(values: Int64Array) -> FloatArray:
@@ -35,6 +37,6 @@ def rank_correlation(columns: Int64Array) -> tuple[float, float]:
     if not norm:
         return 0.0, 0.0
     shifted = np.fft.irfft(np.fft.rfft(ones).conj() * np.fft.rfft(twos), len(ones)) / norm
-    squares = shifted[1:] ** 2
+    squares = np.maximum(shifted[1:] ** 2, _LEAST)
     alike = min(1 + 1 / float(squares.mean()), 1 + 2 * math.log(len(ones)) / float(squares.max()))
     return float(shifted[0]), min(float(len(ones)), alike)
