@@ -26,8 +26,8 @@ def quantiles(values: Floats, member: Ints, members: int, share: float) -> Float
     return member_quantiles(*columns, members, share)
 
 
-def pooled_quantiles(values: Floats, count: Floats, member: Ints, members: int, share: float) -> Floats:
-    """The same where each value stands for so many samples."""
+def pooled_quantiles(values: Floats, count: Floats, member: Ints, members: int, share: float | Floats) -> Floats:
+    """The same where each value stands for so many samples; `share` may be one for each member."""
     known = np.flatnonzero(~np.isnan(values) & (count > 0) & (member >= 0))
     # Equal values may stand in any order, and small numbers are sorted by their digits: both are faster than `lexsort`.
     order = known[np.argsort(values[known])]
@@ -37,7 +37,7 @@ def pooled_quantiles(values: Floats, count: Floats, member: Ints, members: int, 
     first, last = np.searchsorted(owner, np.arange(members)), np.searchsorted(owner, np.arange(members), side="right")
     found, some = np.full(members, np.nan), np.flatnonzero(last > first)
     before = samples[first[some]] - count[order[first[some]]]
-    wanted = before + np.floor(share * (samples[last[some] - 1] - before - 1))
+    wanted = before + np.floor(np.broadcast_to(share, members)[some] * (samples[last[some] - 1] - before - 1))
     found[some] = values[order[np.searchsorted(samples, wanted, side="right")]]
     return found
 

@@ -32,6 +32,9 @@ FEWEST_ROUND_TRIPS = 4
 #: Least and 60 % round trips bound what a path varies: the dearer part is what the connection's own load adds.
 _LOW, _MIDDLE = 0.1, 0.6
 
+#: A quantile of few samples is surely no higher than one that lies so many standard errors of its share above.
+_SURELY = 2.0
+
 #: Acknowledgements that receivers delay come later by so much and more (Linux: 40 ms, at 100 to 1,000 ticks a second).
 _SHORTEST_DELAY_S = 0.036
 
@@ -273,10 +276,13 @@ class _Samples(Struct, frozen=True):
         known = member >= 0
         return np.bincount(member[known], weights=self.count[known], minlength=members).astype(np.float64)
 
-    def variation_s(self, member: Ints, members: int) -> Floats:
-        """By member, how far the middling ones lie above the low ones; NaN where they are few."""
+    def variation_s(self, member: Ints, members: int, *, surely: float = 0.0) -> Floats:
+        """By member, how far the middling ones lie above the low ones; NaN where they are few. With `surely` they vary
+        by no more than that, so many standard errors sure (of independent samples)."""
         measured = self.of(member, members)
-        middle_s = pooled_quantiles(self.middle_s, self.count, member, members, _MIDDLE)
+        error = np.sqrt(_MIDDLE * (1 - _MIDDLE) / np.maximum(measured, 1))
+        share = np.minimum(_MIDDLE + surely * error, 1.0)
+        middle_s = pooled_quantiles(self.middle_s, self.count, member, members, share)
         varies_s = middle_s - quantiles(self.low_s, member, members, _LOW)
         return np.where(measured >= FEWEST_ROUND_TRIPS, np.maximum(varies_s, 0.0), np.nan)
 
@@ -286,17 +292,20 @@ def _variation_s(samples: tuple[_Samples, _Samples, _Samples], member: Ints, mem
 
     Prompt acknowledgements and handshakes are delayed by no receiver. Both have what the path varies, and may have
     more: long transfers queue behind themselves, and radio that sleeps wakes up for handshakes. So it varies by no more
-    than the least of both, unless handshakes are answered nearer than data. Delayed acknowledgements make a wire behind
-    a split point vary like a radio link, so that where there is nothing else only less than the shortest usual delay
-    counts.
+    than the least of both, unless handshakes are answered nearer than data. Of few handshakes some are alike by chance,
+    on radio as well, so that against data only what they surely do not exceed counts. Delayed acknowledgements make a
+    wire behind a split point vary like a radio link, so that where there is nothing else only less than the shortest
+    usual delay counts.
     """
     varies_s = [each.variation_s(member, members) for each in samples]
     count = [each.of(member, members) for each in samples]
     nearest_s = [quantiles(each.low_s, member, members, 0.0) for each in samples]
     (prompt_s, handshake_s, every_s), (prompt, handshakes, every) = varies_s, count
-    as_far = ~(nearest_s[1] < nearest_s[0] - _HELD_UP_S)
-    by_handshakes = np.isnan(prompt_s) | (as_far & (handshake_s < prompt_s))
-    undelayed_s = np.where(by_handshakes, handshake_s, prompt_s)
+    most_s = samples[1].variation_s(member, members, surely=_SURELY)
+    are_steadier = (most_s < prompt_s) & ~(nearest_s[1] < nearest_s[0] - _HELD_UP_S)
+    alone = np.isnan(prompt_s)
+    by_handshakes = alone | are_steadier
+    undelayed_s = np.select([alone, are_steadier], [handshake_s, most_s], prompt_s)
     every_s = np.where(every_s < _SHORTEST_DELAY_S, every_s, np.nan)
     known = ~np.isnan(undelayed_s)
     return np.where(known, undelayed_s, every_s), np.where(known, np.where(by_handshakes, handshakes, prompt), every)

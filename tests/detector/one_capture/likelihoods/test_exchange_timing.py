@@ -150,7 +150,7 @@ def test_what_long_transfers_queue_is_no_variation() -> None:
     loaded = Trips(30.2, prompt_10_ms=30.6, prompt_60_ms=46.3, prompt_count=200)
     steady = [replace(loaded, handshake_ms=30.2 + number / 10) for number in range(6)]
     found, _ = judged([Asked(0, 60.0, 30.0)], steady, [], [0] * 6, at_client=True)
-    assert found.variation_s.tolist() == pytest.approx([0.0003])
+    assert found.variation_s.tolist() == pytest.approx([0.0005])
     assert found.round_trips.tolist() == [6]
     nearer = [replace(each, handshake_ms=each.handshake_ms - 11) for each in steady]
     found, _ = judged([Asked(0, 60.0, 30.0)], nearer, [], [0] * 6, at_client=True)
@@ -160,6 +160,17 @@ def test_what_long_transfers_queue_is_no_variation() -> None:
     found, _ = judged([Asked(0, 60.0, 30.0)], waking, [], [0] * 6, at_client=True)
     assert found.variation_s.tolist() == pytest.approx([0.0004])
     assert found.round_trips.tolist() == [200]
+
+
+def test_few_handshakes_that_are_alike_by_chance_make_no_wire_of_radio() -> None:
+    """Five handshakes over LTE, of which three came within 0.7 ms."""
+    radio = Trips(39.3, prompt_10_ms=41.6, prompt_60_ms=49.4, prompt_count=6)
+    met = [replace(radio, handshake_ms=handshake_ms) for handshake_ms in (39.3, 39.8, 40.0, 49.0, 52.0)]
+    found, _ = judged([Asked(0, 60.0, 39.3)], met, [], [0] * 5, at_client=True)
+    assert found.variation_s.tolist() == pytest.approx([0.0078])
+    alone = [replace(each, prompt_10_ms=None, prompt_60_ms=None, prompt_count=0) for each in met]
+    found, _ = judged([Asked(0, 60.0, 39.3)], alone, [], [0] * 5, at_client=True)
+    assert found.variation_s.tolist() == pytest.approx([0.0007]), "there is nothing else to tell by"
 
 
 @pytest.mark.parametrize(("strict", "wanted"), [(True, [0]), (False, [])])
