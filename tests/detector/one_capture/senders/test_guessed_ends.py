@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from detector.one_capture.columns import vantage_columns
 from detector.one_capture.senders.guessed_ends import with_ends_as_others
+from pepscope.captures.capture import open_capture
+from pepscope.captures.packets import Direction
+from tests.captures.containers import LINK_RAW, Frame, write_pcap
+from tests.captures.conversation import START_NS, Conversation, Endpoint
 from tests.detector.one_capture.made_exchanges import Asked, Trips, addresses, exchanges
 
 HERE, SERVICE = ("10.0.0.1", 44732), ("192.0.2.1", 50052)
@@ -28,3 +35,26 @@ def test_an_end_that_serves_others_is_no_client(
     made = exchanges([Asked(0, 30.0, 20.0), Asked(1, 30.0, 20.0)], [Trips(20.0)] * 2, [Trips(20.0)] * 2, connections=2)
     found = with_ends_as_others(columns, np.asarray([guessed, False]), made)
     assert found.repeated.tolist() == [not counts, False]
+
+
+@pytest.mark.parametrize("service", ["192.0.2.1", "2001:db8::1"])
+def test_another_capture_of_the_vantage_point_shows_who_serves(tmp_path: Path, service: str) -> None:
+    host = "2001:db8:1::1" if ":" in service else "10.0.0.1"
+    before = Conversation(Endpoint(host, HERE[1], 1), Endpoint(service, SERVICE[1], 77))
+    later = Conversation(Endpoint(host, 41000, 5), Endpoint(service, SERVICE[1], 99), START_NS + 60_000_000_000)
+    for talk in (before, later.handshake()):
+        for said in range(0, 40, 10):
+            talk.send(Direction.UP, said, said, b"q" * 10).wait(20).send(Direction.DOWN, said, said + 10, b"a" * 10)
+            talk.wait(0.1)
+    captures = []
+    for number, talk in enumerate((before, later)):
+        path = tmp_path / f"{number}.pcap"
+        path.write_bytes(write_pcap([Frame(each.time_ns, each.packet()) for each in talk.segments], LINK_RAW))
+        captures.append(open_capture([str(path)]))
+    for order in (captures, captures[::-1]):
+        found = vantage_columns(order)
+        assert found.columns["client_port"].tolist() == [SERVICE[1] if each is captures[0] else 41000 for each in order]
+        of_first = found.capture[found.exchanges.connection] == order.index(captures[0])
+        assert of_first.any(), "the connection holds exchanges"
+        assert (found.exchanges.repeated == of_first).all()
+    assert not vantage_columns(captures[:1]).exchanges.repeated.any(), "nothing tells"
