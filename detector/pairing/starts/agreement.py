@@ -67,7 +67,7 @@ def starts_apart(times: Int64Array) -> Int64Array:
     """Starts (ns) of pairs in both captures, in order, without those that begin together with the one before in either
     capture."""
     kept: list[tuple[int, int]] = []
-    for one, two in times[np.argsort(times[:, 0], kind="stable")].tolist():
+    for one, two in times[np.lexsort((times[:, 1], times[:, 0]))].tolist():
         if not kept or (one - kept[-1][0] > TOGETHER_NS and abs(two - kept[-1][1]) > TOGETHER_NS):
             kept.append((one, two))
     return np.array(kept, np.int64)

@@ -43,7 +43,8 @@ def answers_nats(pairs: Sequence[Pair]) -> float:
     dialogue of its own.
     """
     of_lengths: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for one, two in sorted(pairs, key=lambda pair: pair[0].first_time_ns):
+    # The order tells how many are independent: that of neither capture alone, so that either may be the first.
+    for one, two in sorted(pairs, key=lambda pair: pair[0].first_time_ns + pair[1].first_time_ns):
         answers = _answered_ns(one), _answered_ns(two)
         if _lengths(one) == _lengths(two) and answers[0] is not None and answers[1] is not None:
             of_lengths.setdefault(_lengths(one), []).append((answers[0], answers[1]))

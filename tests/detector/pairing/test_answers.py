@@ -46,6 +46,16 @@ def test_answers_of_two_hosts_are_told() -> None:
     assert np.median(found) < -10
 
 
+def test_either_capture_may_be_the_first_where_starts_cross() -> None:
+    made = np.random.default_rng(7)
+    crossed = [
+        (one._replace(first_time_ns=int(made.integers(0, 60 * _S))), two._replace(first_time_ns=int(made.integers(_S))))
+        for one, two in pairs(np.resize(made.exponential(0.01, 12), 60), np.resize(made.exponential(0.01, 20), 60))
+    ]
+    assert answers_nats(crossed) < 0
+    assert answers_nats([(two, one) for one, two in crossed]) == pytest.approx(answers_nats(crossed))
+
+
 def test_other_lengths_are_not_compared() -> None:
     """An answer's length takes its time in both captures, and each has one that the other has not."""
     made = np.random.default_rng(3)
