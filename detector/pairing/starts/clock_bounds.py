@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from detector.pairing.starts.agreement import first_data_ns
+from detector.pairing.starts.agreement import TOGETHER_NS, first_data_ns
 from detector.pairing.starts.times import START_SPREAD_NS
 from pepscope.captures.connections import Connection, FlowSummary
 
@@ -52,6 +52,11 @@ class Bounds(Struct, frozen=True):
     def is_possible(self) -> bool:
         """Whether any offset lies within."""
         return self.low_ns <= self.high_ns
+
+    def is_near(self, low_ns: float, high_ns: float) -> bool:
+        """Whether the pair, possible or not, begins together with pairs between these offsets."""
+        near, far = sorted((self.low_ns, self.high_ns))
+        return near <= high_ns + TOGETHER_NS and far >= low_ns - TOGETHER_NS
 
 
 def narrowed(clocks: Clocks, sure: Sequence[Pair]) -> Clocks:

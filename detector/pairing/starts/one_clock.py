@@ -14,7 +14,10 @@ With k of the n connections that may have a counterpart, under the offset that m
   Chernoff's bound of a Poisson variable, times the number of offsets that are as near to the expected one;
 - strangers whose programs start by one timetable, in so far as the starts that agree repeat intervals
   (`starts.timetable`): the first of them by chance, of the others those alone that are new, and that those by the
-  timetable are late by the same in both captures (`starts.lateness`).
+  timetable are late by the same in both captures (`starts.lateness`);
+- strangers that one cause starts, at any times: answers alone tell who is behind whom, so that of connections that
+  begin together each agrees with an unknown probability, any alike (Laplace's rule of succession). Where all agree,
+  this bounds what they show; some that contradict are as many as strangers have, and more than transfers do.
 
 Connections that begin together count as one: a page that is loaded again brings all of its connections. Last, answers
 of strangers do not vary alike (`starts.answers`), whatever made them begin together.
@@ -42,6 +45,9 @@ CONTRADICTION_NATS = math.log(0.05)
 
 #: One of a hundred timetables is kept so loosely that intervals differ by twice the width of the bounds (assumed).
 _LOOSE_NATS = math.log(0.01)
+
+#: One cause starts all connections of one in a hundred strangers: a client asks two servers whenever it asks (assumed).
+_ONE_CAUSE_NATS = math.log(0.01)
 
 
 def one_transfer_nats(
@@ -101,11 +107,13 @@ class _Offered:
 
 
 class _Agreed(Struct, frozen=True):
-    """The offset that most pairings hold: which do, which others would if a proxy had waited, the mean width of their
-    bounds, how far it is from the expected one, and how long both captures ran; times in nanoseconds."""
+    """The offset that most pairings hold: which do, which others would if a proxy had waited, which begin together with
+    them, the mean width of all bounds, how far it is from the expected one, and how long both captures ran; times in
+    nanoseconds."""
 
     held_by: Sequence[bool]
     allowed_by: Sequence[bool]
+    begin_together: Sequence[bool]
     width_ns: float
     away_ns: float
     span_ns: float
@@ -116,25 +124,32 @@ class _Agreed(Struct, frozen=True):
         bounds, (held, low_ns, high_ns) = held_bounds(pairings, clocks)
         held_by = [any(b.low_ns <= low_ns <= b.high_ns for b in each) for each in bounds]
         allowed_by = which_allow(bounds, low_ns, high_ns)
+        begin_together = [any(b.is_near(low_ns, high_ns) for b in each) for each in bounds]
         widths_ns = [b.high_ns - b.low_ns for each in bounds for b in each if b.is_possible]
         width_ns = sum(widths_ns) / len(widths_ns) if widths_ns else 2 * TIME_ERROR_NS
         away_ns = distance_ns(clocks.offset_ns, low_ns, high_ns) if held else 0.0
-        return cls(held_by, allowed_by, width_ns, away_ns, max(clocks.ended_ns - clocks.began_ns, width_ns))
+        span_ns = max(clocks.ended_ns - clocks.began_ns, width_ns)
+        return cls(held_by, allowed_by, begin_together, width_ns, away_ns, span_ns)
 
     def nats(self, pairs: Sequence[tuple[int, Pair]], ones: _Offered, twos: _Offered) -> float:
         """The ratio for pairs between two services (each with its place among the pairings), of all connections to them
         that might have been paired. A pair that a proxy may have kept waiting says nothing."""
         agreeing = [pair for place, pair in pairs if self.held_by[place]]
         others = [pair for place, pair in pairs if not self.held_by[place]]
-        unheld = [pair for place, pair in pairs if not (self.held_by[place] or self.allowed_by[place])]
-        contradictions, apart = (max(len(_events_ns(side)) for side in _sides(each)) for each in (unheld, others))
+        unheld = [(place, pair) for place, pair in pairs if not (self.held_by[place] or self.allowed_by[place])]
+        near = [pair for place, pair in unheld if self.begin_together[place]]
+        contradictions, apart, besides = (
+            max(map(len, _events_of_sides(each))) for each in ([pair for _, pair in unheld], others, near)
+        )
         telling = max(1, min(ones.begun, twos.begun) - apart + contradictions)
         nats = CONTRADICTION_NATS * contradictions - math.log(telling)
         if len(agreeing) > 1:
             mean = max(_alike(agreeing, ones, twos) * ones.begun * twos.begun, 1.0) * self.width_ns / self.span_ns
             late_nats = min(_late_nats(agreeing), _late_nats([(two, one) for one, two in agreeing]))
             nats += answers_nats(agreeing)
-            nats -= max(self._strangers_nats(_events_ns(side), mean, late_nats) for side in _sides(agreeing))
+            sides = _events_of_sides(agreeing)
+            by_cause = _one_cause_nats(min(map(len, sides)), besides) + CONTRADICTION_NATS * (contradictions - besides)
+            nats -= max(by_cause, *(self._strangers_nats(held_ns, mean, late_nats) for held_ns in sides))
         return nats
 
     def _strangers_nats(self, held_ns: Sequence[int], mean: float, late_nats: float) -> float:
@@ -162,9 +177,9 @@ class _Agreed(Struct, frozen=True):
         return min(0.0, math.log1p(2 * self.away_ns / self.width_ns) + _at_least_nats(count, mean))
 
 
-def _sides(pairs: Sequence[Pair]) -> tuple[list[Connection], list[Connection]]:
-    """The connections of either capture."""
-    return [one for one, _ in pairs], [two for _, two in pairs]
+def _events_of_sides(pairs: Sequence[Pair]) -> tuple[list[int], list[int]]:
+    """When the connections begin in either capture (`_events_ns`)."""
+    return _events_ns(one for one, _ in pairs), _events_ns(two for _, two in pairs)
 
 
 #: What connections may be taken for one transfer by: the lengths of both directions, of either, or nothing.
@@ -200,6 +215,11 @@ def _events_ns(connections: Iterable[Connection]) -> list[int]:
         if not events or start_ns - events[-1] > TOGETHER_NS:
             events.append(start_ns)
     return events
+
+
+def _one_cause_nats(held: int, besides: int) -> float:
+    """Logarithm of the probability that so many of the connections that one cause starts agree, and so many not."""
+    return _ONE_CAUSE_NATS + math.lgamma(held + 1) + math.lgamma(besides + 1) - math.lgamma(held + besides + 2)
 
 
 def _at_least_nats(count: int, mean: float) -> float:

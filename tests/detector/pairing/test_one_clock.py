@@ -144,6 +144,29 @@ def test_strangers_that_one_cause_starts_answer_each_in_its_own_time() -> None:
     assert max(together(strangers)) < min(together(same)) - log(100)
 
 
+@pytest.mark.parametrize("period_s", [None, 2])
+def test_two_servers_that_one_client_asks_at_once_answer_in_any_order(period_s: float | None) -> None:
+    """Those that the second one answers sooner agree on a clock; the others begin together with them as well."""
+    made = random.Random(6)
+    starts = [made.uniform(0, 60) if period_s is None else at * period_s + made.expovariate(200) for at in range(30)]
+    both = [
+        (
+            exchange(at + made.expovariate(5000), made.expovariate(200)),
+            exchange(at + 0.002 + made.expovariate(5000), made.expovariate(200), server="198.51.100.7"),
+        )
+        for at in starts
+    ]
+    assert max(together(both)) < 0
+
+
+def test_contradictions_of_others_are_no_cause_of_the_transfers() -> None:
+    made = random.Random(7)
+    elsewhere = [transfers([at], made.choice((-3.0, 4.0)))[0] for at in (5.0, 19.0, 37.0)]
+    assert max(together([*transfers([1, 7, 9.5, 22, 30, 41, 50, 55]), *elsewhere])) > log(20)
+    near = [transfers([at], 0.15)[0] for at in (5.0, 19.0, 37.0)]
+    assert max(together([*transfers([1, 7, 9.5, 22, 30, 41, 50, 55]), *near])) < log(20)
+
+
 def test_a_clock_that_was_set_relates_nothing() -> None:
     assert narrowed(CLOCKS, [*transfers([2, 5]), *transfers([40, 50], 1.0)]) == CLOCKS
     assert narrowed(CLOCKS, []) == CLOCKS
