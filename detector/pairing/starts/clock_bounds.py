@@ -72,13 +72,15 @@ def held_bounds(
     pairings: Sequence[Sequence[Pair]], clocks: Clocks
 ) -> tuple[list[list[Bounds]], tuple[int, float, float]]:
     """The bounds of all pairs and what `_most_held` says of them, with the first capture on the clients' side or on the
-    servers', whichever more pairings agree on, or allow, or by more; on the other side of those servers whose pairs
-    agree more often so, since hosts that serve each other also ask each other."""
+    servers', whichever more pairings agree on, or allow, or by more, or whose bounds are wider, as answers are longer
+    there; on the other side of those servers whose pairs agree more often so, since hosts that serve each other also
+    ask each other."""
     sides = [_bounds(pairings, clocks, first_at_client) for first_at_client in (True, False)]
 
-    def agreement(bounds: Sequence[Sequence[Bounds]]) -> tuple[int, int, float]:
+    def agreement(bounds: Sequence[Sequence[Bounds]]) -> tuple[int, int, float, float]:
         held, low_ns, high_ns = _most_held(bounds, clocks)
-        return held, sum(which_allow(bounds, low_ns, high_ns)), high_ns - low_ns
+        allowed, together_ns = sum(which_allow(bounds, low_ns, high_ns)), high_ns - low_ns if held else 0.0
+        return held, allowed, together_ns, sum(b.high_ns - b.low_ns for each in bounds for b in each)
 
     bounds, others = sorted(sides, key=agreement, reverse=True)
     of_servers: dict[tuple[str, str], list[int]] = defaultdict(list)

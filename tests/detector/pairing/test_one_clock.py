@@ -10,7 +10,7 @@ import pytest
 
 from detector.pairing.starts import one_clock
 from detector.pairing.starts.agreement import first_data_ns
-from detector.pairing.starts.clock_bounds import Clocks, narrowed
+from detector.pairing.starts.clock_bounds import Clocks, held_bounds, narrowed
 from detector.pairing.starts.one_clock import CONTRADICTION_NATS, one_transfer_nats
 from pepscope.captures.connections import Connection, FlowSummary
 
@@ -200,6 +200,16 @@ def test_either_capture_may_be_the_first() -> None:
     for each in (pairs, by_a_timetable):
         swapped = [(two, one) for one, two in each]
         assert together(swapped) == pytest.approx(together(each))
+
+
+def test_either_capture_may_be_the_first_where_as_many_pairs_speak_for_either_side() -> None:
+    """Answers are longer at the client's side: a tie is no reason to take the first capture for it."""
+    pairs = transfers([3, 11.5, 24])
+    pairs += [(exchange(at + 0.03, 0.02), exchange(at, 0.08, server="198.51.100.7")) for at in (17.0, 33.0, 41.2)]
+    synchronised = Clocks(0, 0, 0, 0, 60 * _S)
+    for each in (pairs, [(two, one) for one, two in pairs]):
+        bounds, _ = held_bounds([[pair] for pair in each], synchronised)
+        assert [pair.is_possible for (pair,) in bounds] == [True] * 3 + [False] * 3
 
 
 def test_counterparts_that_no_offset_allows_contradict() -> None:
