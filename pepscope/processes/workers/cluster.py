@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -61,7 +61,7 @@ def over_cluster(
         while waiting or suspects:
             client = _connected(scheduler, patience_s if losses else None)
             try:
-                with client:
+                with _closed(client):
                     _check(client, scheduler, shared, patience_s)
                     while waiting or suspects:
                         places = list(waiting) or [next(iter(suspects))]
@@ -98,6 +98,19 @@ def _connected(scheduler: str, patience_s: float | None) -> distributed.Client:
         raise ClusterLostError(
             f"the Dask scheduler at {scheduler} went away and did not come back within {patience_s:g} s"
         ) from None
+
+
+@contextmanager
+def _closed(client: Any) -> Generator[None, None, None]:
+    """Closes a client behind the block.
+
+    One that looks for its scheduler again at that moment closes, and then says that its connections are closed.
+    """
+    try:
+        yield
+    finally:
+        with suppress(RuntimeError):
+            client.close()
 
 
 def _check(client: Any, scheduler: str, shared: Path | None, patience_s: float) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.processes.workers import ClusterLostError, WorkerDiedError, over_workers
+from pepscope.processes.workers.cluster import _closed
 from tests.pepscope.processes.clusters import Cluster, cluster
 
 #: A scheduler or a worker that starts on a busy machine is waited for so long.
@@ -79,6 +80,17 @@ def test_work_goes_on_when_a_killed_scheduler_comes_back(tmp_path: Path) -> None
         outcomes |= dict(found)
     assert {place: Path(path).name for place, path in enumerate(paths)} == outcomes
     assert {begun(paths)[str(name)] for name in known.values()} == {1}
+
+
+def test_a_client_that_looks_for_its_scheduler_while_it_closes_hides_no_loss() -> None:
+    """distributed 2026.8 raises this where the scheduler went away just before."""
+
+    class Reconnecting:
+        def close(self) -> None:
+            raise RuntimeError("ConnectionPool is closed")
+
+    with pytest.raises(ConnectionAbortedError), _closed(Reconnecting()):
+        raise ConnectionAbortedError
 
 
 def test_a_scheduler_that_stays_away_is_one_sentence(tmp_path: Path) -> None:
