@@ -33,7 +33,7 @@ def browser() -> Iterator[Browser]:
     """A browser that all tests of a module share."""
     with sync_playwright() as playwright:
         # Its engine without windows, tabs and profiles takes a third less processor time.
-        program = shutil.which("chromium-headless-shell")
+        program = shutil.which("chromium-headless-shell") or shutil.which("chromium")
         started = playwright.chromium.launch(executable_path=program, args=FLAGS, timeout=TIMEOUT_MS)
         yield started
         started.close()
