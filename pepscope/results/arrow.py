@@ -60,6 +60,14 @@ def number_array(numbers: Sequence[float | None] | npt.NDArray[Any], kind: pa.Da
     return pa.Array.from_buffers(kind, len(values), [_validity(is_known), pa.py_buffer(values)])
 
 
+def flag_array(flags: Sequence[bool]) -> pa.Array:
+    """What is true or not, all of it known."""
+    import pyarrow as pa
+
+    bits = np.packbits(np.array(flags, np.bool_), bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(flags), [None, pa.py_buffer(bits)])
+
+
 def _validity(is_known: npt.NDArray[np.bool_]) -> pa.Buffer | None:
     """The bits that say which values are known; None where all are."""
     import pyarrow as pa

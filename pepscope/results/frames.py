@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pepscope.captures.tables.texts import KnownTexts, SlicedTexts, times
 from pepscope.errors import UsageError
 from pepscope.extras import needed
-from pepscope.results.arrow import number_array, text_array
+from pepscope.results.arrow import flag_array, number_array, text_array
 from pepscope.results.encoding.detections import group_document, host_document
 from pepscope.results.evidence.growing import Coded
 from pepscope.results.pair_table import PairTable
@@ -205,7 +205,7 @@ def arrow_table(columns: Mapping[str, Sequence[Any]]) -> pa.Table:
         if name in _COUNTS:
             return number_array(values, pa.int64())
         if name in _FLAGS:
-            return pa.array(values, pa.bool_())
+            return flag_array(values)
         return number_array(values, pa.float64()) if _is_real(name) else text_array(values)
 
     return pa.Table.from_arrays([*map(array, columns, columns.values())], names=list(columns))

@@ -65,6 +65,13 @@ def test_a_split_whose_buffer_fills_needs_no_masked_arrays() -> None:
     assert "numpy.ma" not in modules
 
 
+@pytest.mark.parametrize("captures", [ENDS, ENDS[:1]], ids=["pair", "one"])
+def test_parquet_needs_no_pandas(captures: Sequence[str], tmp_path: Path) -> None:
+    modules, _ = modules_and_threads("--parquet", str(tmp_path / "verdicts.parquet"), captures=captures)
+    assert "pyarrow.parquet" in modules
+    assert "pandas" not in modules
+
+
 def test_reading_can_begin_before_what_judges_is_imported() -> None:
     program = "import sys, detector.commands.detecting, detector.detection; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True, text=True)

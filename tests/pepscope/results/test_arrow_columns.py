@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pepscope.captures.tables.texts import KnownTexts, SlicedTexts
-from pepscope.results.arrow import number_array, text_array
+from pepscope.results.arrow import flag_array, number_array, text_array
 from pepscope.results.evidence.growing import Coded
 
 
@@ -35,6 +35,13 @@ def test_numbers_are_those_that_arrow_makes(reals: list[float | None], whole: li
         assert made.equals(pa.array(numbers, kind, from_pandas=True))
     known = np.array([each for each in reals if each is not None and not math.isnan(each)], np.float64)
     assert number_array(known, pa.float64()).equals(pa.array(known))
+
+
+@given(st.lists(st.booleans()))
+def test_flags_are_those_that_arrow_makes(flags: list[bool]) -> None:
+    made = flag_array(flags)
+    made.validate(full=True)
+    assert made.equals(pa.array(flags, pa.bool_()))
 
 
 def test_what_is_no_unicode_is_no_text_of_arrow() -> None:
