@@ -87,7 +87,7 @@ def _evidence(connections: int, other: list[tuple[str, frozenset[str]]]) -> Evid
     return NamedSystemFinding.SYN_OF_ANOTHER_SYSTEM.evidence(
         "named_systems", _WEAK,
         f"The clients of {len(other):,} of {counted(connections, 'connection')} name {named} as their system "
-        f"(User-Agent, TLS hello), and send SYNs of {of}, as where a split point opens connections for clients.",
+        f"(User-Agent, TLS hello), but their SYNs are of {of}, as where a split point opens connections for clients.",
         {"connections": connections, "contradicting": len(other)},
         _WHAT_ELSE,
     )  # fmt: skip

@@ -58,7 +58,7 @@ def shown(directory: Path, talks: Sequence[Conversation]) -> list[str]:
 def test_syns_of_another_system_than_clients_name_are_shown(tmp_path: Path, opening: bytes) -> None:
     (said,) = shown(tmp_path, [talk(number, opening) for number in range(3)])
     assert said.startswith("The clients of 3 of 3 connections name macOS or iOS as their system")
-    assert "send SYNs of Windows" in said
+    assert "but their SYNs are of Windows" in said
 
 
 def test_nothing_is_shown_of_clients_whose_own_stack_it_is(tmp_path: Path) -> None:
