@@ -78,7 +78,7 @@ _LINE = CLASSES.index("line")
 class ExchangeTiming(Struct, frozen=True, dict=True):
     """The exchanges that far hosts answered, in the order of their members, and what the members' paths are like.
 
-    Times are in seconds. NaN stands for what was not measured of a member, and for what nothing tells of a connection.
+    Times are in seconds, NaN where the capture does not show them.
     """
 
     # One element an exchange:
