@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from detector.clocks.untimed_exchanges import timed
 from detector.one_capture.networks import distinct_addresses
 from detector.one_capture.senders.declared_proxies import Declared, declared_proxies
-from detector.one_capture.senders.guessed_ends import with_ends_as_others
+from detector.one_capture.senders.guessed_ends import untimed_from_wrong_ends
 from pepscope.captures.capture import Capture
 from pepscope.captures.exchanges import Exchanges, RoundTripColumns
 from pepscope.captures.references import References
@@ -90,7 +90,7 @@ def vantage_columns(captures: Sequence[Capture]) -> VantageColumns:
         captures,
         columns,
         np.repeat(np.arange(len(captures)), counts),
-        with_ends_as_others(columns, guessed, every_exchange),
+        untimed_from_wrong_ends(columns, guessed, every_exchange),
         _joined(References, [capture.references() for capture in captures]),
         _joined(Senders, [_moved(each, start) for each, start in zip(senders, starts, strict=True)]),
     )

@@ -17,7 +17,7 @@ from pepscope.captures.exchanges import Exchanges
 _PORT_BITS = 16
 
 
-def with_ends_as_others(
+def untimed_from_wrong_ends(
     columns: Mapping[str, npt.NDArray[Any]], guessed: npt.NDArray[np.bool_], exchanges: Exchanges
 ) -> Exchanges:
     """The exchanges; none times an answer of connections whose client was `guessed` where others show a server.

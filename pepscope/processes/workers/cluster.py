@@ -61,7 +61,7 @@ def over_cluster(
         while waiting or suspects:
             client = _connected(scheduler, patience_s if losses else None)
             try:
-                with _closed(client):
+                with _closing(client):
                     _check(client, scheduler, shared, patience_s)
                     while waiting or suspects:
                         places = list(waiting) or [next(iter(suspects))]
@@ -101,7 +101,7 @@ def _connected(scheduler: str, patience_s: float | None) -> distributed.Client:
 
 
 @contextmanager
-def _closed(client: Any) -> Generator[None, None, None]:
+def _closing(client: Any) -> Generator[None, None, None]:
     """Closes a client behind the block.
 
     One that looks for its scheduler again at that moment closes, and then says that its connections are closed.

@@ -15,7 +15,7 @@ import pytest
 
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.processes.workers import ClusterLostError, WorkerDiedError, over_workers
-from pepscope.processes.workers.cluster import _closed
+from pepscope.processes.workers.cluster import _closing
 from tests.pepscope.processes.clusters import Cluster, cluster
 
 #: A scheduler or a worker that starts on a busy machine is waited for so long.
@@ -89,7 +89,7 @@ def test_a_client_that_looks_for_its_scheduler_while_it_closes_hides_no_loss() -
         def close(self) -> None:
             raise RuntimeError("ConnectionPool is closed")
 
-    with pytest.raises(ConnectionAbortedError), _closed(Reconnecting()):
+    with pytest.raises(ConnectionAbortedError), _closing(Reconnecting()):
         raise ConnectionAbortedError
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from detector.one_capture.columns import vantage_columns
-from detector.one_capture.senders.guessed_ends import with_ends_as_others
+from detector.one_capture.senders.guessed_ends import untimed_from_wrong_ends
 from pepscope.captures.capture import open_capture
 from pepscope.captures.packets import Direction
 from tests.captures.containers import LINK_RAW, Frame, write_pcap
@@ -33,7 +33,7 @@ def test_an_end_that_serves_others_is_no_client(
         columns[f"{end}_address"] = addresses([host for host, _ in ends])
         columns[f"{end}_port"] = np.asarray([port for _, port in ends], np.uint16)
     made = exchanges([Asked(0, 30.0, 20.0), Asked(1, 30.0, 20.0)], [Trips(20.0)] * 2, [Trips(20.0)] * 2, connections=2)
-    found = with_ends_as_others(columns, np.asarray([guessed, False]), made)
+    found = untimed_from_wrong_ends(columns, np.asarray([guessed, False]), made)
     assert found.repeated.tolist() == [not counts, False]
 
 
