@@ -11,7 +11,7 @@ from detector.pairing.candidates import have_an_address_in_common
 from detector.pairing.captures import PairedCaptures
 from detector.pairing.confidence import CONTENT
 from detector.pairing.match import Ground, Match
-from detector.pairing.starts.one_clock import CONTRADICTION_NATS
+from detector.pairing.starts.clock_bounds import CONTRADICTION_NATS
 from detector.vantage.watching import SeenConnections, Watch, Watched
 from pepscope.captures.capture import Capture
 from pepscope.captures.tables.texts import SlicedTexts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 
@@ -20,6 +20,7 @@ from detector.pairing.match import Ground, Match
 from detector.pairing.matching import Matcher
 from detector.pairing.same_request import another_answer, same_request
 from detector.pairing.server_index import ServerIndex
+from detector.pairing.starts.turns_within import turns_within_nats
 from detector.streams.loaded import LoadedPairs
 from detector.streams.set_back import continued
 from detector.streams.sides import Sides
@@ -89,11 +90,11 @@ class PairedCaptures:
             sure = CONFIDENCE[match.ground]
             return Pair(client_side, server_side, {}, sure, self._options, None, str(match.ground), encrypted=True)
         alignment = {direction: align(client_side, server_side, direction) for direction in DIRECTIONS}
-        known = _Transfers(client_side, server_side, same_transfers=self._options.same_transfers)
-        confidence = pairing_confidence(match.ground, alignment.values(), known, match.one_transfer_nats)
+        pair = Pair(client_side, server_side, alignment, 1.0, self._options, pairing_ground=str(match.ground))
+        confidence = pairing_confidence(match.ground, alignment.values(), _Transfers(pair), match.one_transfer_nats)
         if match.rivals:
             confidence = min(confidence * logistic(match.margin), RIVALLED)
-        return Pair(client_side, server_side, alignment, confidence, self._options, pairing_ground=str(match.ground))
+        return replace(pair, pairing_confidence=confidence)
 
     def pairs(self, matches: Sequence[Match]) -> Sequence[Pair]:
         """Load many pairs, those of two connections that lie over each other as they are together."""
@@ -155,7 +156,7 @@ class PairedCaptures:
         return nearer
 
     def _confidences(
-        self, matches: Sequence[Match], sides: Sides, alignments: Sequence[Mapping[Direction, StreamAlignment]]
+        self, matches: Sequence[Match], sides: Sides, alignments: Sequence[dict[Direction, StreamAlignment]]
     ) -> list[float]:
         """How sure each match is; equal alignments, which are one, are judged once, where nothing else is asked."""
         known: dict[tuple[Ground, int, float], float] = {}
@@ -164,8 +165,7 @@ class PairedCaptures:
             key = match.ground, id(alignment), match.one_transfer_nats
             confidence = known.get(key)
             if confidence is None:
-                client, server = sides.clients[row], sides.servers[row]
-                seen = _Transfers(client, server, same_transfers=self._options.same_transfers)
+                seen = _Transfers(Pair(sides.clients[row], sides.servers[row], alignment, 1.0, self._options))
                 confidence = pairing_confidence(match.ground, alignment.values(), seen, match.one_transfer_nats)
                 if not seen.was_asked:
                     known[key] = confidence
@@ -325,11 +325,10 @@ def _with_encrypted_legs(matches: Sequence[Match], assigned: Sequence[Legs]) -> 
 class _Transfers:
     """What two connections that may be one show of each other; looked for where it is asked."""
 
-    def __init__(self, client_side: Vantage, server_side: Vantage, *, same_transfers: bool) -> None:
-        """`same_transfers`: the user says that they are one."""
-        self._client_side = client_side
-        self._server_side = server_side
-        self._same_transfers = same_transfers
+    def __init__(self, pair: Pair) -> None:
+        self._pair = pair
+        self._client_side, self._server_side = pair.vantages
+        self._same_transfers = pair.options.same_transfers
         self.was_asked = False
 
     @property
@@ -360,6 +359,12 @@ class _Transfers:
         """Whether both directions together carry less than `SMALL_BYTES`."""
         self.was_asked = True
         return max(_stream_bytes(self._client_side), _stream_bytes(self._server_side)) < SMALL_BYTES
+
+    @property
+    def turns_nats(self) -> float:
+        """What their turns show against two transfers."""
+        self.was_asked = True
+        return turns_within_nats(self._pair)
 
 
 def _addresses_in_common(client_side: Connection, server_side: Connection) -> bool:

@@ -127,6 +127,10 @@ class Transfers(Protocol):
     def is_small(self) -> bool:
         """Whether both directions together carry less than `SMALL_BYTES`."""
 
+    @property
+    def turns_nats(self) -> float:
+        """What their turns show against two transfers (`starts.turns_within`)."""
+
 
 def pairing_confidence(
     ground: Ground, alignments: Iterable[StreamAlignment], seen: Transfers, one_transfer_nats: float = 0.0
@@ -145,7 +149,7 @@ def pairing_confidence(
         # Several hosts say the same: that strangers do as well is no sign, and time alone chose between them.
         prior = STRANGERS if ground is Ground.PAYLOAD_OF_SEVERAL_HOSTS else UNRELATED
         most = UNRELATED
-    together = logistic(log_odds(prior) + one_transfer_nats)
+    together = logistic(log_odds(prior) + one_transfer_nats + seen.turns_nats)
     return min(_by_payload(ground, alignments, seen), together, most)
 
 

@@ -25,6 +25,9 @@ _SURE_SHARE = 0.9
 #: Times of a capture may be wrong by this much.
 TIME_ERROR_NS = 1_000_000
 
+#: One of twenty pairs that are one transfer contradicts the others: a capture lost the first copy of a datum.
+CONTRADICTION_NATS = math.log(0.05)
+
 
 class Clocks(Struct, frozen=True):
     """What is known of the second capture's clock minus the first's: the likeliest offset, how far the truth may be

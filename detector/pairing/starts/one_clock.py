@@ -20,7 +20,8 @@ With k of the n connections that may have a counterpart, under the offset that m
   this bounds what they show; some that contradict are as many as strangers have, and more than transfers do.
 
 Connections that begin together count as one: a page that is loaded again brings all of its connections. Last, answers
-of strangers do not vary alike (`starts.answers`), whatever made them begin together.
+of strangers do not vary alike (`starts.answers`), whatever made them begin together, and may take longer at either host
+from one connection to the next (`starts.turns`).
 """
 
 from __future__ import annotations
@@ -35,13 +36,19 @@ from msgspec import Struct
 
 from detector.pairing.starts.agreement import TOGETHER_NS, first_data_ns, starts_apart
 from detector.pairing.starts.answers import answers_nats
-from detector.pairing.starts.clock_bounds import TIME_ERROR_NS, Clocks, Pair, distance_ns, held_bounds, which_allow
+from detector.pairing.starts.clock_bounds import (
+    CONTRADICTION_NATS,
+    TIME_ERROR_NS,
+    Clocks,
+    Pair,
+    distance_ns,
+    held_bounds,
+    which_allow,
+)
 from detector.pairing.starts.lateness import lateness_nats
 from detector.pairing.starts.timetable import repetition
+from detector.pairing.starts.turns import turns_nats
 from pepscope.captures.connections import Connection
-
-#: One of twenty pairs that are one transfer contradicts the others' clock: a capture lost the first copy of a datum.
-CONTRADICTION_NATS = math.log(0.05)
 
 #: One of a hundred timetables is kept so loosely that intervals differ by twice the width of the bounds (assumed).
 _LOOSE_NATS = math.log(0.01)
@@ -146,7 +153,7 @@ class _Agreed(Struct, frozen=True):
         if len(agreeing) > 1:
             mean = max(_alike(agreeing, ones, twos) * ones.begun * twos.begun, 1.0) * self.width_ns / self.span_ns
             late_nats = min(_late_nats(agreeing), _late_nats([(two, one) for one, two in agreeing]))
-            nats += answers_nats(agreeing)
+            nats += answers_nats(agreeing) + turns_nats(agreeing)
             sides = _events_of_sides(agreeing)
             by_cause = _one_cause_nats(min(map(len, sides)), besides) + CONTRADICTION_NATS * (contradictions - besides)
             nats -= max(by_cause, *(self._strangers_nats(held_ns, mean, late_nats) for held_ns in sides))

@@ -10,8 +10,8 @@ import pytest
 
 from detector.pairing.starts import one_clock
 from detector.pairing.starts.agreement import first_data_ns
-from detector.pairing.starts.clock_bounds import Clocks, held_bounds, narrowed
-from detector.pairing.starts.one_clock import CONTRADICTION_NATS, one_transfer_nats
+from detector.pairing.starts.clock_bounds import CONTRADICTION_NATS, Clocks, held_bounds, narrowed
+from detector.pairing.starts.one_clock import one_transfer_nats
 from pepscope.captures.connections import Connection, FlowSummary
 
 _S = 1_000_000_000

@@ -263,6 +263,7 @@ class Seen:
     asked_alike: bool = True
     is_small: bool = False
     are_the_same: bool = False
+    turns_nats: float = 0.0
 
 
 def test_two_answers_between_other_hosts_make_no_sure_pair():

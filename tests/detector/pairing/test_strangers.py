@@ -55,6 +55,43 @@ def test_a_lone_pair_contradicts_clocks_that_are_said_to_be_synchronised(tmp_pat
         assert detect(*map(str, paths), clocks=clocks).pairs[0].verdict.is_split is is_split
 
 
+@pytest.mark.parametrize(
+    "places",
+    [("leader-to-one-follower", "leader-to-other-follower"), ("asked-at-once-one-host", "asked-at-once-other-host")],
+)
+def test_what_one_client_says_to_two_hosts_at_once_is_not_one_transfer(places: tuple[str, str]) -> None:
+    """One client, one content and one moment, but either host may be the slower one to answer."""
+    for paths in (places, places[::-1]):
+        result = detect(*(str(FOLDER / f"{place}.pcap.gz") for place in paths))
+        assert {pair.verdict for pair in result.pairs} == {Verdict.INCONCLUSIVE}
+        assert max(pair.pairing_confidence for pair in result.pairs) < 0.1
+        assert not any(group.verdict.is_split for group in result.groups)
+
+
+@pytest.mark.parametrize("set_every", [1_000, 20])
+def test_what_a_proxy_forwards_is_one_transfer_even_if_a_clock_is_set_again_and_again(
+    tmp_path: Path, set_every: int
+) -> None:
+    """A clock that is set by 50 ms after so many packets, to and fro, changes the turns in which it is set alone."""
+    paths = [FOLDER / "leader-to-proxy.pcap.gz", tmp_path / "set.pcap"]
+    behind_proxy = gzip.decompress((FOLDER / "proxy-to-follower.pcap.gz").read_bytes())
+    paths[1].write_bytes(_with_clock_set(behind_proxy, set_every))
+    (pair,) = detect(*map(str, paths)).pairs
+    assert pair.pairing_confidence == pytest.approx(0.95)
+    assert pair.verdict.is_split
+
+
+def _with_clock_set(pcap: bytes, every: int) -> bytes:
+    """The same packets by a clock that is 50 ms ahead of every other `every` packets."""
+    made, place, number = bytearray(pcap), 24, 0
+    while place < len(pcap):
+        seconds, micros, captured = struct.unpack_from("<III", pcap, place)
+        ahead = micros + number // every % 2 * 50_000
+        struct.pack_into("<II", made, place, seconds + ahead // 1_000_000, ahead % 1_000_000)
+        place, number = place + 16 + captured, number + 1
+    return bytes(made)
+
+
 def _one_connection(pcap: bytes, port: int, later_s: int) -> bytes:
     """The packets (IPv4 without options) of a pcap file (little-endian) from or to a TCP port, at a later time."""
     made, place = bytearray(pcap[:24]), 24
