@@ -11,9 +11,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cache
 
+import numpy as np
+import numpy.typing as npt
+
 from detector.pairing.match import Candidate, Ground
 from detector.pairing.packet_sketch import Connections, shared_packets
-from detector.pairing.starts.times import near_in_time
 from pepscope.captures.capture import Capture
 from pepscope.captures.connection_source import ConnectionSource
 from pepscope.captures.connections import Connection
@@ -34,6 +36,9 @@ TELLING_BYTES = 1 << 14
 LENGTHS_NATS = math.log(10_000.0)
 
 Key = Callable[[Connection], Hashable | None]
+
+#: Of a group with more connections each is held against so many of the other capture's, those that began nearest.
+_NEAREST = 16
 
 
 def both_sequence_numbers(connection: Connection) -> Hashable | None:
@@ -92,7 +97,7 @@ def by_key(
         Candidate(one.id, two.id, ground, nats, are_sides_swapped(one, two))
         for ones, twos in groups.values()
         if ones and twos
-        for one, two in near_in_time(ones, twos, offset)
+        for one, two in _near_in_time(ones, twos, offset)
     ]
 
 
@@ -173,3 +178,26 @@ def _up_sequence_number(connection: Connection) -> Hashable | None:
 def _down_sequence_number(connection: Connection) -> Hashable | None:
     number = connection.down.initial_sequence_number
     return None if number is None else (number, connection.client_port, connection.server_port)
+
+
+def _near_in_time(
+    ones: list[Connection], twos: list[Connection], offset: int
+) -> Iterable[tuple[Connection, Connection]]:
+    """All pairs of two groups, or of large groups for each connection those that began nearest."""
+    if max(len(ones), len(twos)) <= _NEAREST:
+        return [(one, two) for one in ones for two in twos]
+    left, right = (sorted(group, key=lambda connection: connection.first_time_ns) for group in (ones, twos))
+    starts = np.array([connection.first_time_ns for connection in left], np.int64) + offset
+    others = np.array([connection.first_time_ns for connection in right], np.int64)
+    pairs = {(i, j) for i, places in enumerate(_nearest(starts, others)) for j in places}
+    pairs |= {(i, j) for j, places in enumerate(_nearest(others, starts)) for i in places}
+    # Groups of equal size pair in order whatever the offset.
+    if len(left) == len(right):
+        pairs |= {(i, i) for i in range(len(left))}
+    return [(left[i], right[j]) for i, j in sorted(pairs)]
+
+
+def _nearest(starts: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> Iterable[range]:
+    middle = np.searchsorted(others, starts)
+    low = np.clip(middle - _NEAREST // 2, 0, max(0, len(others) - _NEAREST))
+    return [range(place, min(place + _NEAREST, len(others))) for place in low.tolist()]

@@ -15,9 +15,8 @@ match what sequence numbers settle; packets and payload samples are asked for on
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 from msgspec.structs import replace
@@ -28,7 +27,6 @@ from detector.pairing.assignment import Edge, assign
 from detector.pairing.candidates import (
     LENGTHS_NATS,
     SEQUENCE_NUMBER_NATS,
-    TELLING_BYTES,
     are_sides_swapped,
     by_identity,
     by_key,
@@ -39,39 +37,19 @@ from detector.pairing.candidates import (
     related_nats,
     tie_breaker,
 )
-from detector.pairing.confidence import CONTENT, STARTS_AGREE_NATS
 from detector.pairing.content_candidates import by_payload
 from detector.pairing.match import Candidate, Ground, Match
-from detector.pairing.starts.agreement import agreement_nats, first_data_ns
-from detector.pairing.starts.clock_bounds import Clocks, narrowed
-from detector.pairing.starts.one_clock import one_transfer_nats
-from detector.pairing.starts.times import START_SPREAD_NS, start_nats
+from detector.pairing.starts.times import CLOCK_DRIFT, CLOCK_SLACK_NS, KNOWN_CLOCK_SLACK_NS, start_nats
+from detector.pairing.starts.together import IDENTITY, StartsTogether
 from detector.pairing.summary_columns import SummaryColumns, same_sequence_numbers
 from pepscope.captures.connection_source import ConnectionSource
 from pepscope.captures.connections import Connection
-
-#: Clocks that nothing relates may be wrong by this much before connections that overlap seem not to.
-CLOCK_SLACK_NS = 10_000_000_000
-
-#: Where matched connections relate the clocks, by this much: what their starts spread by on either side,
-KNOWN_CLOCK_SLACK_NS = 2 * START_SPREAD_NS
-#: and as much again as clocks drift over the captures.
-CLOCK_DRIFT = 500e-6
 
 #: Pairings that are worse by less than this (one to a hundred) might as well be true.
 RIVAL_NATS = float(np.log(100.0))
 
 #: Rivals remembered of a match.
 MOST_RIVALS = 4
-
-#: So many connections that are surely one relate the clocks.
-_MOST_SURE = 512
-
-#: What shows that two connections are one, whatever others have the same content.
-_IDENTITY = (Ground.SEQUENCE_NUMBERS, Ground.PACKETS)
-
-#: Grounds that are no more than equal lengths.
-_EQUAL_LENGTHS = (Ground.LENGTHS, Ground.LENGTHS_OTHER_TIME)
 
 #: Content that agrees at another time by the clocks: the same object again.
 _OTHER_TIME = {
@@ -114,10 +92,7 @@ class Matcher:
         self._by_own_lengths()
         self._by_sizes()
         self._last_left()
-        self._doubt_other_times()
         self._compare_starts()
-        self._compare_times()
-        self._look_for_strangers()
         self.matches += [Match(number, None, Ground.ALONE) for number in self.left]
         self.matches += [Match(None, number, Ground.ALONE) for number in self.right]
         return sorted(self.matches, key=self._order)
@@ -240,7 +215,7 @@ class Matcher:
                 self.matches.append(match)
                 if match.ground not in _OTHER_TIME.values():
                     self._gaps.append(two.first_time_ns - one.first_time_ns)
-                    if match.ground in _IDENTITY and all(flow.syn_count == 1 for flow in (one.up, two.up)):
+                    if match.ground in IDENTITY and all(flow.syn_count == 1 for flow in (one.up, two.up)):
                         self._sure_gaps.append(self._gaps[-1])
 
     def _by_datagrams(self) -> None:
@@ -268,92 +243,14 @@ class Matcher:
         if one.server == two.server and overlap:
             self._take([Match(one.id, two.id, Ground.LAST_LEFT, are_sides_swapped(one, two))])
 
-    def _doubt_other_times(self) -> None:
-        """Mark what has the same sequence numbers at another time, unless two or more show how far the clocks differ.
-
-        One pair that the clocks set apart may be two connections with numbers of one making.
-        """
-        same = [place for place, match in enumerate(self.matches) if match.ground is Ground.SEQUENCE_NUMBERS]
-        one, two = (
-            np.array([getattr(self.matches[place], name) for place in same], np.int64) for name in ("first", "second")
-        )
-        starts = self._ones.first_time_ns[one], self._twos.first_time_ns[two]
-        ends = self._ones.last_time_ns[one], self._twos.last_time_ns[two]
-        self._offset = agreed_offset(starts[1] - starts[0])
-        slack_ns = CLOCK_SLACK_NS if self._offset is None else self._known_slack_ns
-        offset = self._offset or 0
-        gaps = np.maximum(starts[0] + offset - ends[1], starts[1] - ends[0] - offset)
-        for place in np.flatnonzero(gaps > slack_ns).tolist():
-            match = self.matches[same[place]]
-            self.matches[same[place]] = replace(match, ground=Ground.SEQUENCE_NUMBERS_OTHER_TIME)
-
-    def _both(self, match: Match) -> tuple[Connection, Connection] | None:
-        """The two connections of a match."""
-        if match.first is None or match.second is None:
-            return None
-        return self.first.connections[match.first], self.second.connections[match.second]
-
     def _compare_starts(self) -> None:
-        """Identify pairs with only equal lengths by their starts together."""
-        equal = [place for place, m in enumerate(self.matches) if m.ground in _EQUAL_LENGTHS]
-        pairs = [pair for place in equal if (pair := self._both(self.matches[place]))]
-        alike = {lengths(connection) for pair in pairs for connection in pair}
-        left = [sum(lengths(connection) in alike for connection in side.values()) for side in (self.left, self.right)]
-        starts = [(first_data_ns(one), first_data_ns(two)) for one, two in pairs]
-        for place, nats in zip(equal, agreement_nats(starts, len(pairs) + max(left)), strict=True):
-            if nats >= STARTS_AGREE_NATS:
-                self.matches[place] = replace(self.matches[place], ground=Ground.LENGTHS_AND_STARTS)
-
-    def _compare_times(self) -> None:
-        """Mark pairs of equal lengths whose first data pass at one time, by clocks that nothing else contradicts.
-
-        Clocks that are wrong bring two transfers of one object so near only by chance, one in fifty if they may be
-        wrong by `CLOCK_SLACK_NS` either way; and no other connection of these lengths is within as much.
-        """
-        if not any(match.ground is Ground.LENGTHS for match in self.matches):
-            return
-        alike: dict[object, list[Connection]] = defaultdict(list)
-        for connection in (*self.first.connections, *self.second.connections):
-            alike[lengths(connection)].append(connection)
-        self.matches = [
-            replace(m, ground=Ground.LENGTHS_AND_TIME)
-            if m.ground is Ground.LENGTHS and (pair := self._both(m)) and self._at_one_time(*pair, alike)
-            else m
-            for m in self.matches
-        ]
-
-    def _at_one_time(self, one: Connection, two: Connection, alike: Mapping[object, Sequence[Connection]]) -> bool:
-        began, offset = first_data_ns(one), self._offset or 0
-        telling = one.up.stream_bytes + one.down.stream_bytes >= TELLING_BYTES and one.server == two.server
-        near = abs(first_data_ns(two) - began - offset) <= KNOWN_CLOCK_SLACK_NS
-        whole = all(flow.syn_count for connection in (one, two) for flow in (connection.up, connection.down))
-        if not (telling and near and whole):
-            return False
-        near_ns = CLOCK_SLACK_NS + abs(offset)
-        return sum(abs(first_data_ns(other) - began) <= near_ns for other in alike[lengths(one)]) == 2
-
-    def _look_for_strangers(self) -> None:
-        """Ask of pairs that have content in common whether their connections have one clock relation."""
-        places = [place for place, match in enumerate(self.matches) if match.ground in CONTENT and self._both(match)]
-        if not places:
-            return
-        pairings = [
-            [pair for match in (self.matches[place], *self.matches[place].rivals) if (pair := self._both(match))]
-            for place in places
-        ]
-        known = bool(self._sure_gaps) and not self._same_clock
-        offset = self._offset if known and self._offset is not None else 0
-        spans = self._ones.first_time_ns.min(), self._ones.last_time_ns.max()
-        others = self._twos.first_time_ns.min() - offset, self._twos.last_time_ns.max() - offset
-        ran = int(max(spans[0], others[0])), int(min(spans[1], others[1]))
-        slack_ns, drift_ns = KNOWN_CLOCK_SLACK_NS if known else CLOCK_SLACK_NS, CLOCK_DRIFT * self._span_ns
-        if self._same_clock:
-            slack_ns = drift_ns = 0
-        sure = (pair for match in self.matches if match.ground in _IDENTITY and (pair := self._both(match)))
-        clocks = narrowed(Clocks(offset, slack_ns, drift_ns, *ran), list(islice(sure, _MOST_SURE)))
-        nats = one_transfer_nats(pairings, (self.left.values(), self.right.values()), clocks)
-        for place, each in zip(places, nats, strict=True):
-            self.matches[place] = replace(self.matches[place], one_transfer_nats=each)
+        """Raise and lower grounds by when all connections began."""
+        captures = self.first, self.second
+        compared = StartsTogether(
+            captures, (self._ones, self._twos), (self.left.values(), self.right.values()), self.matches,
+            are_clocks_known=bool(self._sure_gaps), same_clock=self._same_clock,
+        )  # fmt: skip
+        self.matches = compared.judged()
 
     def _start_gaps(self, candidates: Iterable[Candidate]) -> list[int]:
         return [self.right[c.second].first_time_ns - self.left[c.first].first_time_ns for c in candidates]
