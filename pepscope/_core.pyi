@@ -88,8 +88,10 @@ __all__ = [
     "hop_limits",
     "is_release_build",
     "joined_texts",
+    "keys_of_connections",
     "least_changed",
     "least_window_shares",
+    "least_windows",
     "longest_pause_ns",
     "may_share_packets",
     "member_quantiles",
@@ -109,6 +111,7 @@ __all__ = [
     "same_openings",
     "segment_counts",
     "sender_leads",
+    "shut_by",
     "simulate",
     "sketch",
     "soonest_acknowledgements",
@@ -395,6 +398,13 @@ def compare_payload(
     """Pieces of `left`, moved by `shift`, that were compared with what `right` holds there, and how many agree.
 
     At most `most` pieces, evenly spread, of those that overlap one of the other stream by `overlap_bytes`."""
+
+def keys_of_connections(
+    capture: Capture, connections: Sequence[int], forms: Sequence[tuple[bool, bool, bool]], most: int
+) -> list[tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """`packet_keys` of some connections of a capture, connection by connection, for each of one form or two (whether
+    stamps, IP IDs and places are in a key): keys, connections and directions. Raises ValueError for more forms, or
+    where the capture was read without packets."""
 
 def packet_keys(
     packets: PacketColumns, stamps: bool, ip_id: bool, places: bool, most: int
@@ -688,6 +698,10 @@ def strongest(score: npt.NDArray[np.float64], most: int, least: float) -> list[i
     """Places of high scores above `least`, the highest first: of those above it in `most` stretches the highest of
     each, of equal ones the first. NaN never counts."""
 
+def least_windows(packets: PacketColumns, direction: int, most: int) -> list[tuple[int, int]]:
+    """Rows and windows of at most so many packets in a direction, without SYN and RST, that advertise least: the least
+    of all first, then those of parts of the connection, as `strongest` has them."""
+
 def held_acknowledgements(
     sender: PacketColumns,
     receiver: PacketColumns,
@@ -819,6 +833,15 @@ class WindowCourse:
     def largest_bytes(self) -> int: ...
     @property
     def least_share(self) -> float: ...
+
+def shut_by(
+    sender: tuple[PacketColumns, int | None], receiver: tuple[PacketColumns, int | None], advertising: int, shift: int,
+    shut_share: float,
+) -> int:  # fmt: skip
+    """Who may have shut the windows that packets in the `advertising` direction show the sender (at most `shut_share`
+    of the largest so far): 0 the receiver, in packets that its capture lacks, 1 a middlebox in the receiver's packets,
+    2 another host. A side is its packets and the power of two by which it scales these windows, where known; `shift` is
+    added to what the receiver's capture holds acknowledged."""
 
 def window_course(direction: int, packets: PacketColumns, shut_share: float, open_share: float) -> WindowCourse:
     """The course of the windows that packets in `direction` advertise: shut at `shut_share` of the largest so far, open

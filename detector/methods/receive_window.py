@@ -10,7 +10,7 @@ import numpy as np
 
 from detector.method import Context, Findings, Method
 from detector.pair import Pair, Vantage
-from detector.streams.shut_windows import are_in_receivers_packets, may_be_receivers, shut_windows
+from detector.streams.shut_windows import ShutBy, shut_by
 from detector.streams.window_course import WindowCourse, bulk_direction, window_captured, window_course
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
@@ -151,14 +151,14 @@ def _shut_though_kept_up(
     pair: Pair, direction: Direction, sender: Vantage, receiver: Vantage, numbers: dict[str, Number]
 ) -> Evidence:
     """The sender saw its window shut, and none that the receiver's capture holds was: whose windows were they?"""
-    shut = shut_windows(sender, direction.reverse)
-    if may_be_receivers(pair, direction, shut, sender, receiver):
+    shutting = shut_by(pair, direction, sender, receiver)
+    if shutting is ShutBy.PERHAPS_RECEIVER:
         return ReceiveWindowFinding.WINDOW_NOT_CAPTURED.undecided(
             NAME,
             "The receiver's capture lacks the acknowledgements between which its own window may have shut.",
             numbers,
         )
-    if are_in_receivers_packets(pair, direction, shut, receiver):
+    if shutting is ShutBy.ON_RECEIVERS_PACKETS:
         return ReceiveWindowFinding.WINDOW_REGULATED.undecided(
             NAME,
             "The sender saw its receive window shut in the receiver's own acknowledgements, which left with an "

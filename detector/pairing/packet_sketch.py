@@ -13,7 +13,7 @@ that the one before found nothing for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from enum import Enum
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from pepscope import _core
 from pepscope.captures.connection_source import ConnectionSource
 from pepscope.captures.connections import Connection
-from pepscope.captures.packets import Int64Array, PacketColumns
+from pepscope.captures.packets import Int64Array
+from pepscope.results.distinct import are_among
 
 UInt64Array = npt.NDArray[np.uint64]
 
@@ -32,8 +32,8 @@ UInt64Array = npt.NDArray[np.uint64]
 #: about 25 of 48 are shared; where they overlap in a tenth of the connection, about five.
 SKETCH_SIZE = 48
 
-#: Of so many connections, whose packets are unpacked to make keys with IP IDs, those without are made at once: most
-#: connections that come here are split, and need both. Keys of a connection take 0.4 kB.
+#: Of so many connections, whose packets are gone through to make keys with IP IDs, those without are made at once: most
+#: connections that come here are split, and need both. Keys of a connection take 1.2 kB.
 MOST_KEPT = 10_000
 
 Connections = Mapping[int, Connection]
@@ -81,10 +81,6 @@ class SharedPackets(Struct, frozen=True):
     nats: float
 
 
-#: Keys by form and connection, made before they are asked for.
-_Kept: TypeAlias = dict[tuple[Form, int], tuple[UInt64Array, Int64Array]]
-
-
 @runtime_checkable
 class _Partitioned(Protocol):
     def partition_of(self, connection_id: int, /) -> int:
@@ -92,9 +88,20 @@ class _Partitioned(Protocol):
 
 
 class _Sketches(Struct, frozen=True):
+    """Keys of connections, those of each ascending, with the ids of these and the directions of the packets."""
+
     value: UInt64Array
-    holder: Int64Array  # connection id
+    holder: Int64Array
     direction: Int64Array
+
+    def of(self, connections: Set[int]) -> _Sketches:
+        """Those of some of the connections."""
+        held = are_among(self.holder, np.array(sorted(connections), np.int64))
+        return _Sketches(self.value[held], self.holder[held], self.direction[held])
+
+
+#: Keys by form, made before they are asked for.
+_Kept: TypeAlias = dict[Form, _Sketches]
 
 
 def shared_packets(
@@ -125,27 +132,26 @@ def _has_no_candidates(form: _Form, left: Connections, right: Connections) -> bo
 
 
 def _sketch_all(source: ConnectionSource, connections: Connections, form: Form, kept: _Kept) -> _Sketches:
-    """The keys of connections; those of the next form that `kept` has are not made again."""
-    order = sorted(connections)
+    """The keys of connections; those of a form that `kept` has are not made again.
+
+    SYN and RST are left out: middleboxes answer with their own. A constant IP ID identifies no packet (RFC 6864 allows
+    it for packets that are never fragmented).
+    """
+    if form in kept:
+        return kept.pop(form).of(connections.keys())
+    order = [number for number in sorted(connections) if _has_fields(connections[number], form.value)]
     if isinstance(source, _Partitioned):
         order.sort(key=source.partition_of)
-    values, holders, directions = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    beside = Form.STAMPS if form is Form.STAMPS_AND_IP_ID and len(connections) <= MOST_KEPT else None
-    for number in order:
-        if form.value.stamps and not _has_stamps(connections[number]):
-            continue
-        if form.value.places and not _has_places(connections[number]):
-            continue
-        if (form, number) in kept:
-            value, direction = kept.pop((form, number))
-        else:
-            value, direction = packet_keys(source.packets(number), form.value)
-        if beside is not None:
-            kept[beside, number] = packet_keys(source.packets(number), beside.value)
-        values.append(value)
-        holders.append(np.full(len(value), number, np.int64))
-        directions.append(direction)
-    return _Sketches(np.concatenate(values), np.concatenate(holders), np.concatenate(directions))
+    beside = (Form.STAMPS,) if form is Form.STAMPS_AND_IP_ID and len(connections) <= MOST_KEPT else ()
+    asked = [(each.value.stamps, each.value.ip_id, each.value.places) for each in (form, *beside)]
+    made, *others = (_Sketches(*keys) for keys in source.packet_keys(order, asked, SKETCH_SIZE))
+    kept.update(zip(beside, others, strict=True))
+    return made
+
+
+def _has_fields(connection: Connection, form: _Form) -> bool:
+    """Whether a connection has what keys of a form are made of."""
+    return (not form.stamps or _has_stamps(connection)) and (not form.places or _has_places(connection))
 
 
 def _has_stamps(connection: Connection) -> bool:
@@ -154,15 +160,6 @@ def _has_stamps(connection: Connection) -> bool:
 
 def _has_places(connection: Connection) -> bool:
     return None not in (connection.up.initial_sequence_number, connection.down.initial_sequence_number)
-
-
-def packet_keys(packets: PacketColumns, form: _Form) -> tuple[UInt64Array, Int64Array]:
-    """The connection's least keys, ascending and each once, and the directions of their packets.
-
-    SYN and RST are left out: middleboxes answer with their own. A constant IP ID identifies no packet (RFC 6864 allows
-    it for packets that are never fragmented).
-    """
-    return _core.packet_keys(packets, form.stamps, form.ip_id, form.places, SKETCH_SIZE)
 
 
 def _shared(left: _Sketches, right: _Sketches, form: _Form) -> list[SharedPackets]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
+    from pepscope.captures.connection_source import HeldKeys, KeyForm
     from pepscope.captures.datagrams import DatagramFlow, DatagramSample
     from pepscope.captures.exchanges import Exchanges
     from pepscope.captures.packets import Direction, PacketColumns, PayloadSample, SackBlocks
@@ -97,15 +98,12 @@ def open_capture(
     if programs is not None:
         for link_type, link_name, frames, is_known in core.link_types:
             if is_known and frames and link_type not in programs:
-                raise FilterError(
-                    f"the filter {filter!r} has no meaning on link type {link_name or 'unnamed'} of {name}"
-                )
+                unread = f"link type {link_name or 'unnamed'} of {name}"
+                raise FilterError(f"the filter {filter!r} has no meaning on {unread}")
     capture = Capture(name, core, capture_warnings(name, core))
     capture.filter = filter
-    if os.path.isdir(name):
+    if os.path.isdir(name) or core.part_begins:
         capture.files = core.part_begins or [(files[0], 0)]
-    elif core.part_begins:
-        capture.files = core.part_begins
     if core.tcp_packet_count == 0 and tcp_needed:
         raise capture.nothing_to_analyse()
     return capture
@@ -207,12 +205,15 @@ class Capture:
             yield self._core.connection_columns(start, min(start + _BATCH, count), names)
 
     def packets(self, connection_id: int) -> PacketColumns:
-        """Packets of one connection. Captures keep packets in a compact form; these are made when they are asked for,
-        and kept until those of another connection are."""
+        """Packets of one connection, made of a compact form when asked for, and kept until those of another one are."""
         if self._latest is None or self._latest[0] != connection_id:
             self._latest = None  # let go of the old ones before the new ones are made
             self._latest = (connection_id, self._core.packet_columns(connection_id))
         return self._latest[1]
+
+    def packet_keys(self, connection_ids: Sequence[int], forms: Sequence[KeyForm], most: int) -> list[HeldKeys]:
+        """Keys of packets as `ConnectionSource` has them."""
+        return _core.keys_of_connections(self._core, connection_ids, forms, most)
 
     def summaries(
         self, connection_ids: Sequence[int]
@@ -366,8 +367,7 @@ class Capture:
 
     @property
     def processes_at_most(self) -> int | None:
-        """How many processes may each load partitions of their own within the memory allowed; None where everything is
-        in memory, which processes share."""
+        """How many processes may each load partitions of their own in the memory allowed; None where all is shared."""
         return self._core.processes_at_most
 
     def divide_memory(self, processes: int) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 from detector.options import DetectOptions
 from detector.pair import Pair
 from detector.pairing.captures import pair_captures
+from pepscope import _core
 from pepscope.captures.capture import open_capture
 from pepscope.captures.packets import Mark, PacketColumns, TcpFlag
 
@@ -44,6 +45,22 @@ class WithoutDatagrams:
 
     def datagram_samples(self, number: int):
         raise IndexError(number)
+
+    def packets(self, number: int) -> PacketColumns:
+        """Those of one connection, in the captures that derive from this one."""
+        raise IndexError(number)
+
+    def packet_keys(self, numbers, forms, most: int):
+        """Keys of the packets as they are given, connection by connection."""
+        return [_keys([(number, self.packets(number)) for number in numbers], form, most) for form in forms]
+
+
+def _keys(connections, form: tuple[bool, bool, bool], most: int):
+    made = [(number, *_core.packet_keys(packets, *form, most)) for number, packets in connections]
+    values = [np.zeros(0, np.uint64), *(value for _, value, _ in made)]
+    holders = [np.zeros(0, np.int64), *(np.full(len(value), number, np.int64) for number, value, _ in made)]
+    directions = [np.zeros(0, np.int64), *(direction for _, _, direction in made)]
+    return np.concatenate(values), np.concatenate(holders), np.concatenate(directions)
 
 
 class Varied(WithoutDatagrams):

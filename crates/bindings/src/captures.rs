@@ -7,6 +7,7 @@ pub(crate) mod decoding;
 pub(crate) mod frames;
 pub(crate) mod freed_memory;
 pub(crate) mod loading;
+pub(crate) mod packet_keys;
 pub(crate) mod packets;
 pub(crate) mod payload;
 pub(crate) mod payload_choice;

@@ -24,6 +24,8 @@ mod _core {
     #[pymodule_export]
     use crate::captures::frames::{frames_of_connections, header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]
+    use crate::captures::packet_keys::{keys_of_connections, packet_keys};
+    #[pymodule_export]
     use crate::captures::packets::{Packet, PacketColumns};
     #[pymodule_export]
     use crate::captures::payload::{compare_payload, compare_payloads, same_openings, PayloadSample};
@@ -36,7 +38,7 @@ mod _core {
     #[pymodule_export]
     use crate::connections::connection_numbers::{
         abort, abort_at_sender, ack_delays, answer_times, answering_hop_limits, fins, hop_limits, least_window_shares,
-        plain_round_trips, window_course, Abort, AbortAtSender, AnswerTimes, AnsweringHopLimits, RoundTrips,
+        plain_round_trips, shut_by, window_course, Abort, AbortAtSender, AnswerTimes, AnsweringHopLimits, RoundTrips,
         WindowCourse,
     };
     #[pymodule_export]
@@ -65,8 +67,8 @@ mod _core {
     use crate::packed_columns::{packed_columns, unpacked_columns};
     #[pymodule_export]
     use crate::pairs::pair_numbers::{
-        common_packets, least_changed, may_share_packets, packet_keys, packet_twins, sender_leads, transfer_spans,
-        CommonPackets, TransferSpans,
+        common_packets, least_changed, may_share_packets, packet_twins, sender_leads, transfer_spans, CommonPackets,
+        TransferSpans,
     };
     #[pymodule_export]
     use crate::pairs::pair_segments::{align_all_segments, align_segments, segment_counts, PairSegments};
@@ -79,8 +81,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::pairs::telling::{
-        acknowledging_rows, data_rows, first_copies, first_flagged, held_acknowledgements, receiver_times_s,
-        row_of_byte, strongest,
+        acknowledging_rows, data_rows, first_copies, first_flagged, held_acknowledgements, least_windows,
+        receiver_times_s, row_of_byte, strongest,
     };
     #[pymodule_export]
     use crate::processors::usable_processors;

@@ -3,7 +3,8 @@
 use crate::connection::Connection;
 use crate::key::Key;
 use crate::missing::NotCaptured;
-use crate::records::columns::{Columns, EncodedPackets, PacketStore};
+use crate::records::columns::Columns;
+use crate::records::packet_store::{EncodedPackets, PacketStore};
 use crate::records::payload_sample::{is_kept, PayloadPieces, PieceStore};
 use crate::records::piece_choice::{Offered, Payload};
 use crate::storage::in_time::Doubted;

@@ -9,7 +9,7 @@ use crate::datagram_flow::DatagramFlow;
 use crate::json::write_connection;
 use crate::missing::NotCaptured;
 use crate::read::{Observed, Summaries};
-use crate::records::columns::EncodedPackets;
+use crate::records::packet_store::EncodedPackets;
 use crate::records::payload_sample::PayloadPieces;
 use crate::references::Reference;
 use crate::storage::oversize::Oversize;

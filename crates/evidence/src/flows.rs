@@ -9,6 +9,7 @@ pub mod hop_limits;
 pub mod opening_options;
 pub mod openings;
 pub mod sender_lead;
+pub mod shut_windows;
 pub mod staircase;
 pub mod staircases;
 pub mod times;

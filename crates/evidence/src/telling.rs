@@ -3,6 +3,7 @@
 pub mod compared_segments;
 pub mod flow_rows;
 pub mod held_acknowledgements;
+mod least_windows;
 pub mod soonest_acknowledgements;
 
 use crate::ascending::Ascending;

@@ -120,27 +120,48 @@ def _early(held: _Held, place: int) -> list[Telling]:
     )
 
 
+class _Soonest(Struct, frozen=True):
+    """The acknowledgements of one direction's data that came soonest, with what brought these."""
+
+    tellings: list[Telling]
+
+
 def behind_data(scenes: Sequence[Scene]) -> list[list[Telling]]:
     """Acknowledgements that came soonest behind the arrival of their data."""
-    made: list[list[Telling]] = [[] for _ in scenes]
-    asked = [(place, flow) for place, scene in enumerate(scenes) if (flow := _flow(scene)) is not None]
+    asked = [(scene, flow) for scene in scenes if (flow := _flow(scene)) is not None]
+    # Several findings on a connection ask for the same.
+    new = [(scene, flow) for scene, flow in asked if (_Soonest, flow.direction) not in scene.observed.kept]
+    found = _soonest([flow for _, flow in new], max([scene.most for scene in scenes], default=0))
+    for (scene, flow), tellings in zip(new, found, strict=True):
+        scene.observed.kept[_Soonest, flow.direction] = _Soonest(tellings)
+    made: dict[int, list[Telling]] = {}
+    for scene, flow in asked:
+        kept = scene.observed.kept[_Soonest, flow.direction]
+        if isinstance(kept, _Soonest):
+            made[id(scene)] = kept.tellings
+    return [made.get(id(scene), []) for scene in scenes]
+
+
+def _soonest(flows: Sequence[_Flow], most: int) -> list[list[Telling]]:
+    """The acknowledgements of flows that came soonest behind the arrival of their data, and what brought these."""
+    made: list[list[Telling]] = [[] for _ in flows]
     found = _core.soonest_acknowledgements(
-        [flow.sender.packets for _, flow in asked],
-        [flow.receiver.packets for _, flow in asked],
-        [flow.direction for _, flow in asked],
-        [flow.shift for _, flow in asked],
-        [flow.clock.lines if flow.clock.pieces else None for _, flow in asked],
-        [raised_ns(flow.clock, flow.direction) for _, flow in asked],
-        max([scene.most for scene in scenes], default=0),
+        [flow.sender.packets for flow in flows],
+        [flow.receiver.packets for flow in flows],
+        [flow.direction for flow in flows],
+        [flow.shift for flow in flows],
+        [flow.clock.lines if flow.clock.pieces else None for flow in flows],
+        [raised_ns(flow.clock, flow.direction) for flow in flows],
+        most,
     )
-    for (place, flow), soonest in zip(asked, found, strict=True):
+    for tellings, flow, soonest in zip(made, flows, found, strict=True):
         for row, acknowledged, early_s, brought in soonest:
             total = counted(acknowledged, "byte")
             when = f"{duration(-early_s)} after" if early_s <= 0 else f"{duration(early_s)} before"
             shows = f"acknowledges {total}, {when} the last of them reached the receiver"
-            made[place].append(Telling(flow.sender, row, shows))
+            tellings.append(Telling(flow.sender, row, shows))
             if brought is not None:
-                made[place].append(Telling(flow.receiver, brought, f"brings the last of {total} to the receiver"))
+                tellings.append(Telling(flow.receiver, brought, f"brings the last of {total} to the receiver"))
     return made
 
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
-
 from detector.pair import Vantage
 from detector.presentation.telling_packets.rows import rows_of_flows
-from detector.presentation.telling_packets.telling import Scene, Telling, counted, strongest
+from detector.presentation.telling_packets.telling import Scene, Telling, counted
 from detector.streams.window_course import bulk_direction
 from pepscope import _core
-from pepscope.captures.packets import Direction, TcpFlag
-
-_SPECIAL = int(TcpFlag.SYN | TcpFlag.RST)
+from pepscope.captures.packets import Direction
 
 _NEW_DATA_ENDS = partial(_core.data_ends, only_new=True)
 
@@ -33,13 +29,8 @@ def shut_and_open(scene: Scene) -> list[Telling]:
 
 
 def _least(vantage: Vantage, advertising: Direction, most: int, whose: str) -> list[Telling]:
-    packets = vantage.packets
-    rows = np.flatnonzero((packets.direction == advertising) & ((packets.flags & _SPECIAL) == 0))
-    windows = packets.window_bytes[rows]
-    return [
-        Telling(vantage, int(rows[place]), f"{whose} a window of {counted(int(windows[place]), 'byte')}")
-        for place in strongest(-windows.astype(np.float64), most)
-    ]
+    found = _core.least_windows(vantage.packets, advertising.value, most)
+    return [Telling(vantage, row, f"{whose} a window of {counted(window, 'byte')}") for row, window in found]
 
 
 def transfer_ends(scenes: Sequence[Scene]) -> list[list[Telling]]:

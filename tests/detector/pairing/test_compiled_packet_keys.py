@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from detector.pairing.packet_sketch import Form
 from pepscope import _core
 from pepscope.captures.packets import NO_ACKNOWLEDGEMENT
+from tests.detector.corpus import capture
 from tests.detector.generated_streams import packets_of
 from tests.detector.pairing.reference_packet_keys import KeyFields, packet_keys
 
@@ -37,3 +39,28 @@ def test_generated_packets_have_keys_of_every_form() -> None:
         ]
         counts = [len(_core.packet_keys(each, *form, 48)[0]) for each in whole]
         assert sum(count > 5 for count in counts) > 5
+
+
+@pytest.mark.parametrize("forms", [FORMS[:2], FORMS[2:3], FORMS[3:]])
+def test_keys_of_the_connections_of_a_capture_are_those_of_their_packets(forms: list[KeyFields]) -> None:
+    captured = capture("reg_dl_par20.mob.pcap.gz")
+    numbers = [4, 0, 17]
+    found = captured.packet_keys(numbers, [tuple(form) for form in forms], 48)
+    assert len(found) == len(forms)
+    for form, (values, holders, directions) in zip(forms, found, strict=True):
+        each = [_core.packet_keys(captured.packets(number), *form, 48) for number in numbers]
+        assert values.tolist() == [value for own, _ in each for value in own.tolist()]
+        assert directions.tolist() == [way for _, own in each for way in own.tolist()]
+        assert holders.tolist() == [number for number, (own, _) in zip(numbers, each, strict=True) for _ in own]
+        assert len(values) > 48
+
+
+def test_keys_are_made_for_one_form_or_two() -> None:
+    captured = capture("reg_dl_par20.mob.pcap.gz")
+    assert [len(column) for columns in captured.packet_keys([], [(True, True, False)], 48) for column in columns] == [
+        0
+    ] * 3
+    with pytest.raises(ValueError, match="one or two, got 3"):
+        captured.packet_keys([0], [(True, True, False)] * 3, 48)
+    with pytest.raises(IndexError):
+        captured.packet_keys([10_000], [(True, True, False)], 48)

@@ -7,7 +7,7 @@ import numpy as np
 from detector.clocks.clock_relation import Lines
 from detector.streams.curves import NEVER, first_arrivals
 from pepscope import _core
-from pepscope.captures.packets import Direction, Int64Array, PacketColumns
+from pepscope.captures.packets import Direction, Int64Array, PacketColumns, TcpFlag
 from pepscope.results.verdicts import FloatArray
 
 
@@ -18,6 +18,15 @@ def strongest(score: FloatArray, most: int, least: float) -> list[int]:
         return []
     best = [int(part[score[part].argmax()]) for part in np.array_split(counting, min(most, len(counting)))]
     return sorted(best, key=lambda place: -score[place])
+
+
+def least_windows(packets: PacketColumns, direction: Direction, most: int) -> list[tuple[int, int]]:
+    """Rows and windows of the packets of a direction that advertise least."""
+    special = np.uint16(TcpFlag.SYN | TcpFlag.RST)
+    rows = np.flatnonzero((packets.direction == direction) & ((packets.flags & special) == 0))
+    windows = packets.window_bytes[rows]
+    places = strongest(-windows.astype(np.float64), most, -np.inf)
+    return [(int(rows[place]), int(windows[place])) for place in places]
 
 
 def last_arrivals(start: Int64Array, end: Int64Array, time_ns: Int64Array, acknowledged: Int64Array) -> Int64Array:

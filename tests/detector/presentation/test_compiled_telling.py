@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pepscope import _core
 from pepscope.captures.packets import Direction
+from tests.detector.generated_streams import packets_of as any_packets_of
 from tests.detector.methods.generated_segments import emitted_data, packets_of, seeds
 from tests.detector.presentation import reference_telling
 
@@ -22,6 +23,13 @@ scores = st.lists(
 def test_the_strongest_are_those_of_the_reference(score, most, least):
     given_scores = np.array(score, np.float64)
     assert _core.strongest(given_scores, most, least) == reference_telling.strongest(given_scores, most, least)
+
+
+@given(seeds, st.integers(0, 40), st.integers(1, 12))
+def test_the_least_windows_are_those_of_the_reference(seed, count, most):
+    packets = any_packets_of(np.random.default_rng(seed), count)
+    for way in Direction:
+        assert _core.least_windows(packets, way.value, most) == reference_telling.least_windows(packets, way, most)
 
 
 #: Start, reference, offset and drift of pieces of a clock relation; those of the second one step back.

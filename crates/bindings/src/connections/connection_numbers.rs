@@ -3,6 +3,7 @@
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pepscope_evidence as evidence;
+use pepscope_evidence::flows::shut_windows::{self, Scaled, ShutBy};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -48,6 +49,26 @@ record! {
 record! {
     /// Round trips of plain acknowledgements at the sender.
     RoundTrips of evidence::flows::ack_delays::RoundTrips { count: usize, least_s: f64, short: usize, short_at_once: usize }
+}
+
+/// Who may have shut the windows that packets in a direction show the sender: 0 the receiver, in packets that its
+/// capture lacks, 1 a middlebox in the receiver's packets, 2 another host.
+#[pyfunction]
+pub(crate) fn shut_by(
+    py: Python<'_>,
+    sender: (PacketArrays<'_>, Option<u32>),
+    receiver: (PacketArrays<'_>, Option<u32>),
+    advertising: u8,
+    shift: i64,
+    shut_share: f64,
+) -> PyResult<u8> {
+    let at_sender = Scaled { packets: sender.0.columns()?, window_shift: sender.1 };
+    let at_receiver = Scaled { packets: receiver.0.columns()?, window_shift: receiver.1 };
+    Ok(match py.detach(|| shut_windows::shut_by(at_sender, at_receiver, advertising, shift, shut_share)) {
+        ShutBy::PerhapsReceiver => 0,
+        ShutBy::OnReceiversPackets => 1,
+        ShutBy::AnotherHost => 2,
+    })
 }
 
 /// The course of the windows that packets in a direction advertise.

@@ -6,7 +6,6 @@ use pepscope_evidence::clocks::lines::ClockLines;
 use pepscope_evidence::flows::sender_lead::{LeadComparison, RelayBuffers, SenderLead as Lead};
 use pepscope_evidence::segments::common_packets::TimeComparison;
 use pepscope_evidence::segments::least_changed::LeastChanged;
-use pepscope_evidence::segments::packet_keys::KeyFields;
 use pepscope_evidence::segments::twins::{twins, Identifier};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -74,8 +73,6 @@ pub(crate) fn transfer_spans(
 }
 
 type LeadNumber = fn(&Lead) -> i64;
-/// Values of keys, and the directions of their packets.
-type Keys<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<i64>>);
 
 /// How far the senders of flows are ahead of their receivers, under the friendliest clock, as arrays by name.
 #[pyfunction]
@@ -129,22 +126,6 @@ pub(crate) fn sender_leads<'py>(
         columns.set_item(name, PyArray1::from_iter(py, values))?;
     }
     Ok(columns)
-}
-
-/// The least keys of a connection's packets, ascending, and the directions of these.
-#[pyfunction]
-pub(crate) fn packet_keys<'py>(
-    py: Python<'py>,
-    packets: PacketArrays<'py>,
-    stamps: bool,
-    ip_id: bool,
-    places: bool,
-    most: usize,
-) -> PyResult<Keys<'py>> {
-    let columns = packets.columns()?;
-    let keys = py.detach(|| columns.packet_keys(KeyFields { stamps, ip_id, places }, most));
-    let values = PyArray1::from_iter(py, keys.iter().map(|key| key.value));
-    Ok((values, PyArray1::from_iter(py, keys.iter().map(|key| i64::from(key.direction)))))
 }
 
 /// Shift that most twins have, twins among the data packets of `direction`, and how many have that shift.

@@ -17,6 +17,18 @@ pub(crate) fn strongest(score: PyReadonlyArray1<'_, f64>, most: usize, least: f6
     Ok(telling::strongest(score.as_slice()?, most, least))
 }
 
+/// Rows and windows of the packets of a direction that advertise least, the least first, spread over all.
+#[pyfunction]
+pub(crate) fn least_windows(
+    py: Python<'_>,
+    packets: PacketArrays<'_>,
+    direction: u8,
+    most: usize,
+) -> PyResult<Vec<(usize, u32)>> {
+    let columns = packets.columns()?;
+    Ok(py.detach(|| columns.least_windows(direction, most)))
+}
+
 /// By acknowledgement: seconds before its data, bytes ahead of them, where the last that arrived begin.
 type Held<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
 

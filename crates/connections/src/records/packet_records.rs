@@ -36,23 +36,24 @@ const _: () = assert!(RECORD_WORDS.is_power_of_two());
 
 pub(super) const NO_ROUND_TRIP: i64 = -1;
 
-/// One packet; offsets count from the side's first known number, as in `Reading`.
+/// One packet. In records offsets count from the side's first known number, as in `Reading`; `EncodedPackets::rows` gives
+/// those in streams, and the direction as side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
-    pub(crate) side: u8,
-    pub(crate) ttl: u8,
-    pub(crate) flags: u16,
-    pub(crate) marks: u16,
-    pub(crate) ip_id: u16,
-    pub(crate) time_ns: i64,
-    pub(crate) sequence_offset: i64,
-    pub(crate) acknowledgement_offset: i64,
-    pub(crate) round_trip_ns: i64,
-    pub(crate) payload_bytes: u32,
-    pub(crate) window_bytes: u32,
-    pub(crate) tsval: u32,
-    pub(crate) tsecr: u32,
-    pub(crate) payload_hash: u32,
+pub struct Row {
+    pub side: u8,
+    pub ttl: u8,
+    pub flags: u16,
+    pub marks: u16,
+    pub ip_id: u16,
+    pub time_ns: i64,
+    pub sequence_offset: i64,
+    pub acknowledgement_offset: i64,
+    pub round_trip_ns: i64,
+    pub payload_bytes: u32,
+    pub window_bytes: u32,
+    pub tsval: u32,
+    pub tsecr: u32,
+    pub payload_hash: u32,
 }
 
 /// What a side's next packet is expected to be like: its data follow, and the rest is as it was.

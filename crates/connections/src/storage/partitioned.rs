@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::analysis::{Connections, Settings};
-use crate::records::columns::EncodedPackets;
+use crate::records::packet_store::EncodedPackets;
 use crate::records::payload_sample::PayloadPieces;
 use crate::storage::oversize::{Oversize, PartitionSizes};
 use crate::storage::spill::{Partitions, SpillError, TemporaryBytes};

@@ -28,15 +28,21 @@ pub struct Constraints {
 }
 
 impl Cloud {
-    /// The `kept` most binding points of each of `bins` stretches of time.
-    fn thinned(self, kept: usize, bins: usize, highest: bool) -> Cloud {
-        match most_binding(&self.x_ns, &self.y_ns, kept, bins, highest) {
-            None => self,
-            Some(places) => {
-                let taken = |column: &[f64]| places.iter().map(|&place| column[place]).collect();
-                Cloud { x_ns: taken(&self.x_ns), y_ns: taken(&self.y_ns) }
-            }
-        }
+    /// The `kept` most binding points of each of `bins` stretches of time; None where these are all.
+    fn thinned(&self, kept: usize, bins: usize, highest: bool) -> Option<Cloud> {
+        let places = most_binding(&self.x_ns, &self.y_ns, kept, bins, highest)?;
+        let taken = |column: &[f64]| places.iter().map(|&place| column[place]).collect();
+        Some(Cloud { x_ns: taken(&self.x_ns), y_ns: taken(&self.y_ns) })
+    }
+
+    /// The points of lower bounds in order of time, mirrored.
+    fn floor(&self) -> Ceiling {
+        Ceiling::of_lower(&self.x_ns, &self.y_ns)
+    }
+
+    /// The points of upper bounds in order of time.
+    fn ceiling(&self) -> Ceiling {
+        Ceiling::of_upper(&self.x_ns, &self.y_ns)
     }
 
     pub fn len(&self) -> usize {
@@ -51,8 +57,7 @@ impl Cloud {
 impl Constraints {
     /// Clouds of columns of one length each.
     pub fn new(lower: Cloud, upper: Cloud, reference_ns: i64, base_ns: i64, spared: Spared) -> Self {
-        let floor = Ceiling::of_lower(&lower.x_ns, &lower.y_ns);
-        let ceiling = Ceiling::of_upper(&upper.x_ns, &upper.y_ns);
+        let (floor, ceiling) = (lower.floor(), upper.ceiling());
         Self { reference_ns, base_ns, spared, lower, upper, floor, ceiling }
     }
 
@@ -69,13 +74,12 @@ impl Constraints {
         let base_ns = upper.middle().or_else(|| lower.middle()).unwrap_or(0);
         let (upper, lower) = (upper.points, lower.points);
         let reference_ns = lower.iter().chain(&upper).map(|&(time_ns, _)| time_ns).min().unwrap_or(0);
-        Self::new(
-            relative(lower, reference_ns, base_ns).thinned(spared.lower.saturating_add(1), bins, true),
-            relative(upper, reference_ns, base_ns).thinned(spared.upper.saturating_add(1), bins, false),
-            reference_ns,
-            base_ns,
-            spared,
-        )
+        let thinned = |points, kept: usize, highest| {
+            let cloud = relative(points, reference_ns, base_ns);
+            cloud.thinned(kept.saturating_add(1), bins, highest).unwrap_or(cloud)
+        };
+        let (lower, upper) = (thinned(lower, spared.lower, true), thinned(upper, spared.upper, false));
+        Self::new(lower, upper, reference_ns, base_ns, spared)
     }
 
     /// What data alone say, relative to the same time and difference.
@@ -85,20 +89,23 @@ impl Constraints {
             for flow in flows.iter().filter(|flow| flow.is_up == is_up) {
                 gathered.add(flow.data_differences(false), flow.data.len());
             }
-            relative(gathered.points, reference_ns, base_ns).thinned(1, bins, !is_up)
+            let cloud = relative(gathered.points, reference_ns, base_ns);
+            cloud.thinned(1, bins, !is_up).unwrap_or(cloud)
         };
         Self::new(cloud(false), cloud(true), reference_ns, base_ns, Spared::default())
     }
 
     /// The most binding points of each of fewer stretches of time.
     pub fn thinned(&self, bins: usize) -> Self {
-        Self::new(
-            self.lower.clone().thinned(self.spared.lower.saturating_add(1), bins, true),
-            self.upper.clone().thinned(self.spared.upper.saturating_add(1), bins, false),
-            self.reference_ns,
-            self.base_ns,
-            self.spared,
-        )
+        let lower = self.lower.thinned(self.spared.lower.saturating_add(1), bins, true);
+        let upper = self.upper.thinned(self.spared.upper.saturating_add(1), bins, false);
+        Self {
+            floor: lower.as_ref().map_or_else(|| self.floor.clone(), Cloud::floor),
+            ceiling: upper.as_ref().map_or_else(|| self.ceiling.clone(), Cloud::ceiling),
+            lower: lower.unwrap_or_else(|| self.lower.clone()),
+            upper: upper.unwrap_or_else(|| self.upper.clone()),
+            ..*self
+        }
     }
 
     /// The first and the last time relative to the reference; `None` without points.

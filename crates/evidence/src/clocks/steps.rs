@@ -34,7 +34,8 @@ impl StepSearch {
     /// The stretches from the first point to the last.
     pub fn run(&self, lower: &Ceiling, upper: &Ceiling) -> Option<Vec<Stretch>> {
         let mut times: Vec<f64> = lower.points().iter().chain(upper.points()).map(|point| point.x_ns).collect();
-        times.sort_unstable_by(f64::total_cmp);
+        // Two clouds in order of time, which a stable sort merges.
+        times.sort_by(f64::total_cmp);
         times.dedup();
         let rounding_ns = rounding_ns(lower.points(), self.drift_limit) + rounding_ns(upper.points(), self.drift_limit);
         // Most searches end without an answer, so that lines are looked for when all stretches are known.

@@ -16,7 +16,7 @@ const TOO_FAR: i64 = 1 << 31;
 /// round. `shift` is what the way adds to the timestamps.
 pub fn acknowledged_ahead(emitted: &Flow, arrived: &[Segment], shift: i64) -> usize {
     let Some(sent) = Sent::of(emitted) else { return 0 };
-    if emitted.all().any(|segment| sent.precedes(segment, 0)) {
+    if sent.contradicts_itself {
         return 0;
     }
     let ahead = arrived.iter().filter(|segment| sent.precedes(segment, shift));
@@ -33,6 +33,8 @@ struct Sent {
     first_tsval: i64,
     /// Ticks from the first segment on, ascending, and the least that was acknowledged from then on.
     least: Vec<(i32, i64)>,
+    /// Whether less was acknowledged with a later timestamp.
+    contradicts_itself: bool,
 }
 
 impl Sent {
@@ -40,11 +42,18 @@ impl Sent {
     fn of(emitted: &Flow) -> Option<Self> {
         let stamped = || emitted.all().filter(|segment| segment.has_timestamps);
         let first_tsval = stamped().next()?.tsval;
-        let mut sent = Self { first_tsval, least: Vec::new() };
+        let mut sent = Self { first_tsval, least: Vec::new(), contradicts_itself: false };
         sent.least = stamped().map(|segment| (sent.ticks(segment.tsval), segment.acknowledgement)).collect();
-        sent.least.sort_unstable();
-        let mut least = i64::MAX;
-        for (_, acknowledged) in sent.least.iter_mut().rev() {
+        // Data and acknowledgements in the order of their ticks, mostly, which a stable sort merges.
+        sent.least.sort();
+        // The least of later ticks, none at first, and of the own one as well.
+        let (mut later, mut least, mut tick) = (None, i64::MAX, None);
+        for (own_tick, acknowledged) in sent.least.iter_mut().rev() {
+            if tick != Some(*own_tick) {
+                later = tick.map(|_| least);
+                tick = Some(*own_tick);
+            }
+            sent.contradicts_itself |= later.is_some_and(|later| is_less(later, *acknowledged));
             least = least.min(*acknowledged);
             *acknowledged = least;
         }
@@ -60,14 +69,31 @@ impl Sent {
     fn precedes(&self, segment: &Segment, shift: i64) -> bool {
         let stamp = self.ticks(segment.tsval.wrapping_sub(shift));
         let later = self.least.partition_point(|&(tick, _)| tick <= stamp);
-        let excess = |&(_, least): &(i32, i64)| segment.acknowledgement.wrapping_sub(least);
-        segment.has_timestamps && self.least.get(later).map(excess).is_some_and(|bytes| (1..TOO_FAR).contains(&bytes))
+        let least = self.least.get(later).map(|&(_, least)| least);
+        segment.has_timestamps && least.is_some_and(|least| is_less(least, segment.acknowledgement))
     }
+}
+
+/// Whether one number lies before another one, and not too far.
+fn is_less(one: i64, other: i64) -> bool {
+    (1..TOO_FAR).contains(&other.wrapping_sub(one))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_host_contradicts_itself_where_one_of_its_segments_precedes_another(
+            stamps in proptest::collection::vec((0_i64..6, prop_oneof![0_i64..4, Just(1_i64 << 32)]), 1..12),
+        ) {
+            let emitted = flow(&stamps);
+            let sent = Sent::of(&emitted).ok_or_else(|| TestCaseError::fail("all have timestamps"))?;
+            prop_assert_eq!(sent.contradicts_itself, emitted.all().any(|segment| sent.precedes(segment, 0)));
+        }
+    }
 
     fn acknowledgement(tsval: i64, acknowledgement: i64) -> Segment {
         Segment { tsval, acknowledgement, has_timestamps: true, ..Segment::default() }

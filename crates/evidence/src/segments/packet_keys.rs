@@ -21,61 +21,129 @@ pub struct PacketKey {
     pub direction: u8,
 }
 
+/// What keys are made of, of one packet; members are those of `Packets`.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyedPacket {
+    pub direction: u8,
+    pub flags: u16,
+    pub marks: u16,
+    pub ip_id: u16,
+    pub sequence_offset: i64,
+    pub acknowledgement_offset: i64,
+    pub payload_bytes: u32,
+    pub tsval: u32,
+    pub tsecr: u32,
+    pub payload_hash: u32,
+}
+
+/// The `most` least keys of a connection for each of these `fields`, ascending and each once, without SYN and RST.
+///
+/// A direction whose IP identification never changes has none that are made of it.
+pub fn packet_keys<const FORMS: usize>(
+    packets: impl Iterator<Item = KeyedPacket>,
+    fields: [KeyFields; FORMS],
+    most: usize,
+) -> [Vec<PacketKey>; FORMS] {
+    let mut forms = fields.map(|fields| KeysInMaking::new(fields, most));
+    for packet in packets.filter(KeyedPacket::may_have_key) {
+        forms.iter_mut().for_each(|form| form.push(&packet));
+    }
+    forms.map(KeysInMaking::finish)
+}
+
 impl Packets<'_> {
-    /// The `most` least keys of a connection, ascending and each once, without SYN and RST.
-    ///
-    /// A direction whose IP identification never changes has none that are made of it.
-    pub fn packet_keys(&self, fields: KeyFields, most: usize) -> Vec<PacketKey> {
-        let mut keys = Vec::new();
-        for direction in [UP, DOWN] {
-            let mut places = (0..self.len()).filter(|&place| self.has_key(place, direction, fields));
-            if fields.ip_id {
-                let first = places.clone().next().map(|place| self.ip_id[place]);
-                if places.clone().all(|place| Some(self.ip_id[place]) == first) {
-                    continue;
-                }
-            }
-            let mut least = Least::new(direction, most);
-            if fields.stamps || fields.places {
-                places.for_each(|place| least.push(self.own_key(place, fields)));
-            } else {
-                let mut before: Option<usize> = None;
-                for place in places.by_ref().filter(|&place| self.payload_hash[place] != 0) {
-                    before.into_iter().for_each(|before| least.push(self.key_of_two([before, place])));
-                    before = Some(place);
-                }
-            }
-            keys.extend(least.kept);
-        }
-        least_once(&mut keys, most);
-        keys
+    /// What keys of these packets are made of.
+    pub fn keyed(&self) -> impl Iterator<Item = KeyedPacket> + '_ {
+        (0..self.len()).map(|place| KeyedPacket {
+            direction: self.direction[place],
+            flags: self.flags[place],
+            marks: self.marks[place],
+            ip_id: self.ip_id[place],
+            sequence_offset: self.sequence_offset[place],
+            acknowledgement_offset: self.acknowledgement_offset[place],
+            payload_bytes: self.payload_bytes[place],
+            tsval: self.tsval[place],
+            tsecr: self.tsecr[place],
+            payload_hash: self.payload_hash[place],
+        })
+    }
+}
+
+impl KeyedPacket {
+    #[inline]
+    fn may_have_key(&self) -> bool {
+        self.flags & (flag::SYN | flag::RST) == 0 && self.acknowledgement_offset != NO_ACKNOWLEDGEMENT
     }
 
-    fn has_key(&self, place: usize, direction: u8, fields: KeyFields) -> bool {
-        self.direction[place] == direction
-            && self.flags[place] & (flag::SYN | flag::RST) == 0
-            && self.acknowledgement_offset[place] != NO_ACKNOWLEDGEMENT
-            && (!fields.stamps || self.marks[place] & mark::HAS_TIMESTAMPS != 0)
-    }
-
-    /// The key of a packet that is made of its own fields.
-    fn own_key(&self, place: usize, fields: KeyFields) -> u64 {
-        let (ip_id, length) = (i64::from(self.ip_id[place]), i64::from(self.payload_bytes[place]));
+    /// The key that is made of the packet's own fields.
+    #[inline]
+    fn own_key(&self, fields: KeyFields) -> u64 {
+        let (ip_id, length) = (i64::from(self.ip_id), i64::from(self.payload_bytes));
         if fields.stamps {
-            let stamped = hashed([i64::from(self.tsval[place]), i64::from(self.tsecr[place]), length]);
+            let stamped = hashed([i64::from(self.tsval), i64::from(self.tsecr), length]);
             return if fields.ip_id { mixed(stamped, ip_id) } else { stamped };
         }
-        hashed([ip_id, length, self.sequence_offset[place], self.acknowledgement_offset[place]])
+        hashed([ip_id, length, self.sequence_offset, self.acknowledgement_offset])
     }
 
     /// The key of a segment and its direction's next one by their first bytes.
-    fn key_of_two(&self, places: [usize; 2]) -> u64 {
+    fn key_with_next(&self, next: &KeyedPacket) -> u64 {
         let [ip_ids, lengths, bytes] = [
-            places.map(|place| i64::from(self.ip_id[place])),
-            places.map(|place| i64::from(self.payload_bytes[place])),
-            places.map(|place| i64::from(self.payload_hash[place])),
+            [self, next].map(|packet| i64::from(packet.ip_id)),
+            [self, next].map(|packet| i64::from(packet.payload_bytes)),
+            [self, next].map(|packet| i64::from(packet.payload_hash)),
         ];
         hashed([ip_ids, lengths, bytes].into_iter().flatten())
+    }
+}
+
+/// Keys of one form, in the making; the pairs are by direction.
+struct KeysInMaking {
+    fields: KeyFields,
+    most: usize,
+    least: [Least; 2],
+    first_ip_ids: [Option<u16>; 2],
+    ip_ids_vary: [bool; 2],
+    /// The last segment whose first bytes are known, where keys are made of two.
+    before: [Option<KeyedPacket>; 2],
+}
+
+impl KeysInMaking {
+    fn new(fields: KeyFields, most: usize) -> Self {
+        Self {
+            fields,
+            most,
+            least: [UP, DOWN].map(|direction| Least::new(direction, most)),
+            first_ip_ids: [None; 2],
+            ip_ids_vary: [false; 2],
+            before: [None; 2],
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, packet: &KeyedPacket) {
+        let (fields, way) = (self.fields, usize::from(packet.direction == DOWN));
+        if fields.stamps && packet.marks & mark::HAS_TIMESTAMPS == 0 {
+            return;
+        }
+        if fields.ip_id {
+            self.ip_ids_vary[way] |= *self.first_ip_ids[way].get_or_insert(packet.ip_id) != packet.ip_id;
+        }
+        if fields.stamps || fields.places {
+            self.least[way].push(packet.own_key(fields));
+        } else if packet.payload_hash != 0 {
+            if let Some(before) = self.before[way].replace(*packet) {
+                self.least[way].push(before.key_with_next(packet));
+            }
+        }
+    }
+
+    fn finish(self) -> Vec<PacketKey> {
+        let Self { fields, most, least, ip_ids_vary, .. } = self;
+        let telling = least.into_iter().zip(ip_ids_vary).filter(|&(_, vary)| vary || !fields.ip_id);
+        let mut keys: Vec<PacketKey> = telling.flat_map(|(least, _)| least.kept).collect();
+        least_once(&mut keys, most);
+        keys
     }
 }
 
@@ -93,6 +161,7 @@ impl Least {
         Self { kept: Vec::new(), direction, most, bound: u64::MAX }
     }
 
+    #[inline]
     fn push(&mut self, value: u64) {
         if value > self.bound {
             return;
@@ -149,11 +218,17 @@ mod tests {
             marks: &[mark::HAS_TIMESTAMPS; 4],
             ..Packets::default()
         };
-        let keys = packets.packet_keys(STAMPS, 48);
+        let keys_of = |fields, most| {
+            let [keys] = packet_keys(packets.keyed(), [fields], most);
+            keys
+        };
+        let keys = keys_of(STAMPS, 48);
         assert_eq!(keys.len(), 2);
         assert!(keys[0].value < keys[1].value);
-        assert_eq!(packets.packet_keys(STAMPS, 1), keys[..1]);
-        assert_eq!(packets.packet_keys(KeyFields { ip_id: true, ..STAMPS }, 48), []);
+        assert_eq!(keys_of(STAMPS, 1), keys[..1]);
+        assert_eq!(keys_of(KeyFields { ip_id: true, ..STAMPS }, 48), []);
+        let both = packet_keys(packets.keyed(), [KeyFields { ip_id: true, ..STAMPS }, STAMPS], 48);
+        assert_eq!(both, [vec![], keys]);
     }
 
     proptest! {
