@@ -1,5 +1,6 @@
 //! What was sent and not acknowledged, segment by segment: the scoreboard of RFC 6675 in amortised constant time.
 
+mod by_time;
 mod clean;
 mod losses;
 mod repeats;
@@ -10,6 +11,7 @@ mod tests;
 use pepscope_path::{Nanoseconds, Ring};
 
 use crate::receiving::intervals::Intervals;
+use by_time::Unsettled;
 pub(crate) use sent::{DeliveryStamp, Sent};
 use sent::{EVER_RESENT, FIN, LOST, RESENT, SACKED};
 
@@ -104,6 +106,7 @@ pub(crate) struct Flight {
     loss_edge: u64,
     /// Below it, nothing waits to be sent again.
     cursor: u64,
+    unsettled: Unsettled,
 }
 
 impl Flight {
@@ -126,6 +129,7 @@ impl Flight {
             reported: Intervals::default(),
             loss_edge: 0,
             cursor: 0,
+            unsettled: Unsettled::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use pepscope_path::Nanoseconds;
 
-use super::sent::{EVER_RESENT, LOST, RESENT, SACKED};
+use super::sent::{LOST, RESENT, SACKED};
 use super::{Flight, DUPLICATE_THRESHOLD};
 
 impl Flight {
@@ -37,7 +37,7 @@ impl Flight {
     }
 
     /// Notes a loss for the control.
-    fn note_loss(&mut self, place: usize, length: u64) {
+    pub(super) fn note_loss(&mut self, place: usize, length: u64) {
         self.ever_lost_bytes += length;
         if let Some(stamp) = self.stamp(place) {
             if self.first_lost.is_none_or(|known| stamp.sent_at < known.sent_at) {
@@ -46,7 +46,7 @@ impl Flight {
         }
     }
 
-    fn declare_lost(&mut self, place: usize) {
+    pub(super) fn declare_lost(&mut self, place: usize) {
         let Some(sent) = self.segments.at_mut(place) else { return };
         if sent.flags & (SACKED | LOST) != 0 {
             return;
@@ -83,49 +83,6 @@ impl Flight {
         found
     }
 
-    /// Declares lost what last left before `latest` (a time and, for those of one time, an end) and more than `allowed` ago;
-    /// whether there was any, and how long to wait until the last of the others is.
-    pub fn declare_lost_by_time(
-        &mut self,
-        latest: (Nanoseconds, u64),
-        now: Nanoseconds,
-        allowed: Nanoseconds,
-    ) -> (bool, Option<Nanoseconds>) {
-        let mut found = false;
-        let mut wait = None;
-        for place in self.first..self.segments.end() {
-            let Some(sent) = self.segments.at_mut(place) else { break };
-            if (sent.sent_at, sent.end()) >= latest {
-                if sent.flags & EVER_RESENT == 0 {
-                    break; // those after it left later
-                }
-                continue;
-            }
-            if sent.flags & SACKED != 0 || sent.flags & (LOST | RESENT) == LOST {
-                continue;
-            }
-            let expiry = sent.sent_at.saturating_add(allowed);
-            if expiry > now {
-                wait = wait.max(Some(expiry - now));
-                continue;
-            }
-            found = true;
-            let (flags, length, start) = (sent.flags, u64::from(sent.length), sent.start);
-            sent.flags &= !RESENT;
-            if flags & RESENT != 0 {
-                self.resent_bytes -= length;
-            }
-            if flags & LOST == 0 {
-                self.declare_lost(place);
-            } else {
-                self.pending_bytes += length;
-                self.cursor = self.cursor.min(start);
-                self.note_loss(place, length);
-            }
-        }
-        (found, wait)
-    }
-
     /// Nothing is lost after all; what was sent again stays in flight twice.
     pub fn withdraw_losses(&mut self) {
         for place in self.first..self.segments.end() {
@@ -136,6 +93,7 @@ impl Flight {
         self.pending_bytes = 0;
         self.loss_edge = 0;
         self.cursor = self.next;
+        self.order_by_time();
     }
 
     /// Whether something is in flight that was sent again.

@@ -48,6 +48,7 @@ impl Flight {
         }
         sent.flags |= RESENT | EVER_RESENT;
         sent.sent_at = now;
+        self.note_resent(place, now);
         if self.keeps_stamps {
             if let Some(kept) = self.stamps.at_mut(place) {
                 *kept = stamp;
