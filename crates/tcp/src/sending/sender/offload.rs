@@ -106,11 +106,11 @@ impl Sender {
         }
         let room = (free / segment_bytes).max(1) * segment_bytes;
         let stack = offload.stack;
-        let most_bytes = self.most_burst_segments(stack) * segment_bytes;
         let limit = room.min(offered);
-        if stack == Stack::Linux && written > segment_bytes && self.defers(now, limit, written, most_bytes) {
+        if stack == Stack::Linux && written > segment_bytes && self.defers(now, limit, written, room <= offered) {
             return false;
         }
+        let most_bytes = self.most_burst_segments(stack) * segment_bytes;
         let mut bytes = written.min(limit).min(most_bytes);
         let short = bytes % segment_bytes;
         if short > 0 && (bytes < written || self.waits_for_short(start + bytes)) {
@@ -152,27 +152,85 @@ impl Sender {
             return ((MOST_BYTES - 1) / self.segment_bytes).max(1);
         }
         let rate = if self.needs.pacing { self.control.pacing_rate_bytes_s() } else { self.window_rate_bytes_s() };
-        let mut bytes = rate.map_or(MOST_BYTES, |rate| rate >> PACING_SHIFT);
-        if self.shortest_round_trip < SECOND {
-            let units = (self.shortest_round_trip / MICROSECOND) >> ROUND_TRIP_SHIFT;
-            bytes = bytes.saturating_add(MOST_BYTES.checked_shr(u32::try_from(units).unwrap_or(u32::MAX)).unwrap_or(0));
-        }
+        let bytes = rate.map_or(MOST_BYTES, |rate| rate >> PACING_SHIFT).saturating_add(self.round_trip_bytes());
         let is_slow = self.needs.pacing && rate.is_some_and(|rate| rate < SLOW_BYTES_S);
         let least = if is_slow { 1 } else { LEAST_SEGMENTS };
         (bytes.min(MOST_BYTES - 1) / self.segment_bytes).max(least)
     }
 
+    /// What a short round trip makes a burst longer by.
+    #[inline(always)]
+    fn round_trip_bytes(&self) -> u64 {
+        if self.shortest_round_trip >= SECOND {
+            return 0;
+        }
+        let units = (self.shortest_round_trip / MICROSECOND) >> ROUND_TRIP_SHIFT;
+        MOST_BYTES.checked_shr(u32::try_from(units).unwrap_or(u32::MAX)).unwrap_or(0)
+    }
+
+    /// Whether `limit` bytes, whole segments if they are `is_whole`, are as many as the longest burst of Linux has. Most
+    /// bursts wait and are asked this alone, which takes no division where it can be known without.
+    #[inline]
+    fn is_longest_burst(&self, limit: u64, is_whole: bool) -> bool {
+        if is_whole && !self.needs.pacing && limit < MOST_BYTES - self.segment_bytes {
+            if limit < LEAST_SEGMENTS * self.segment_bytes {
+                return false;
+            }
+            // Of whole segments one more is too long.
+            let beyond = (limit + self.segment_bytes).checked_sub(self.round_trip_bytes());
+            let is_below = beyond.map_or(Some(false), |bytes| self.window_rate_is_below(bytes, PACING_SHIFT));
+            if let Some(is_below) = is_below {
+                return is_below;
+            }
+        }
+        limit >= self.most_burst_segments(Stack::Linux) * self.segment_bytes
+    }
+
     /// Whether the burst waits for a later ACK to make it longer.
-    fn defers(&self, now: Nanoseconds, limit: u64, written: u64, most_bytes: u64) -> bool {
+    fn defers(&self, now: Nanoseconds, limit: u64, written: u64, is_whole: bool) -> bool {
         let is_ready = self.episode.is_recovering()
             || now > self.last_sent_at.saturating_add(MILLISECOND)
-            || limit >= most_bytes.min(written)
-            || limit >= self.window_bytes.min(self.largest_window) / WINDOW_DIVISOR;
+            || limit >= written
+            || limit >= self.window_bytes.min(self.largest_window) / WINDOW_DIVISOR
+            || self.is_longest_burst(limit, is_whole);
         if is_ready {
             return false;
         }
         // The next ACK must be likely to come soon.
         let half = self.timer.smoothed().unwrap_or(0) / 2;
         self.flight.oldest_sent_at().is_some_and(|sent_at| now >= sent_at.saturating_add(half))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pepscope_path::{MICROSECOND, SECOND};
+    use proptest::prelude::{any, prop_assert_eq, prop_oneof, proptest, Just, Strategy};
+
+    use crate::sending::sender::Sender;
+    use crate::settings::{Settings, Stack};
+
+    fn any_window_bytes() -> impl Strategy<Value = u64> {
+        prop_oneof![1u64..5_000_000, 1u64..u64::MAX / 4]
+    }
+
+    proptest! {
+        #[test]
+        fn the_longest_burst_is_known_without_a_division(
+            segment_bytes in 1u64..9_000, segments in 1u64..80, part in 0u64..9_000, window_bytes in any_window_bytes(),
+            round_trip_us in prop_oneof![Just(0u64), 1u64..4_000, 1u64..3_000_000], is_starting in any::<bool>(),
+        ) {
+            let initial_slow_start_threshold_bytes = if is_starting { u64::MAX } else { 1 };
+            let settings = Settings { stack: Stack::Linux, initial_slow_start_threshold_bytes, ..Settings::default() };
+            let mut sender = Sender::new(&settings);
+            (sender.segment_bytes, sender.window_bytes) = (segment_bytes, window_bytes);
+            if round_trip_us > 0 {
+                sender.timer.sample(round_trip_us * MICROSECOND, false);
+                sender.shortest_round_trip = (round_trip_us * MICROSECOND).min(SECOND);
+            }
+            let limit = segments * segment_bytes + part % segment_bytes;
+            let is_longest = limit >= sender.most_burst_segments(Stack::Linux) * segment_bytes;
+            prop_assert_eq!(sender.is_longest_burst(limit, part % segment_bytes == 0), is_longest);
+        }
     }
 }

@@ -15,16 +15,32 @@ const UNPACED_SEGMENTS: u32 = 10;
 impl Sender {
     /// Twice or 1.2 times what a window a round trip is; `None` before the first sample.
     pub(super) fn window_rate_bytes_s(&self) -> Option<u64> {
-        let window_bytes = self.window_bytes.max(self.flight.outstanding_bytes());
-        let is_starting = self.window_bytes < self.control.slow_start_threshold_bytes() / 2;
-        let percent = if is_starting { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
-        let smoothed = self.timer.smoothed()?.max(1);
+        let (window_bytes, percent, smoothed) = self.window_rate()?;
         if let Some(numerator) = window_bytes.checked_mul(percent * (SECOND / 100)) {
             return Some(numerator / smoothed);
         }
         let (percent, smoothed) = (u128::from(percent), u128::from(smoothed));
         let rate = u128::from(window_bytes) * percent * u128::from(SECOND) / (100 * smoothed);
         Some(u64::try_from(rate).unwrap_or(u64::MAX))
+    }
+
+    /// Whether [`Sender::window_rate_bytes_s`] in units of `2^shift` is less than `units`, without a division; `None` where
+    /// that is too large to know.
+    #[inline(always)]
+    pub(super) fn window_rate_is_below(&self, units: u64, shift: u32) -> Option<bool> {
+        let (window_bytes, percent, smoothed) = self.window_rate()?;
+        let numerator = window_bytes.checked_mul(percent * (SECOND / 100))?;
+        // A quotient's whole part is less than a whole number where the quotient is.
+        Some(numerator < smoothed.checked_mul(units)?.checked_mul(1 << shift)?)
+    }
+
+    /// The window, the percentage of it that leaves in a round trip, and that round trip.
+    #[inline(always)]
+    fn window_rate(&self) -> Option<(u64, u64, Nanoseconds)> {
+        let window_bytes = self.window_bytes.max(self.flight.outstanding_bytes());
+        let is_starting = self.window_bytes < self.control.slow_start_threshold_bytes() / 2;
+        let percent = if is_starting { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
+        Some((window_bytes, percent, self.timer.smoothed()?.max(1)))
     }
 
     #[inline]
