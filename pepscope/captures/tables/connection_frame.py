@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pepscope.captures.connections import CLOSES, MISSING_PACKETS, TUNNELS
+from pepscope.captures.tables.typed_columns import Column, Nullable, arrow_table, categories, frame
 from pepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,54 +59,45 @@ def _address_text(packed: bytes) -> str:
 
 def connection_frame(capture: Capture) -> pd.DataFrame:
     """One row a connection; what was not seen is missing (nullable integers), close and tunnel are categories."""
-    return _frame(capture.connection_columns())
+    return frame(_columns(capture.connection_columns()))
 
 
 def csv_chunks(capture: Capture) -> Iterator[bytes]:
     """The frame as CSV in pieces, so that no capture is too large for it."""
-    return frames_as_csv(_frame(columns) for columns in capture.connection_batches())
+    return frames_as_csv(frame(_columns(arrays)) for arrays in capture.connection_batches())
 
 
 def frames_as_csv(frames: Iterable[pd.DataFrame]) -> Iterator[bytes]:
     """One CSV table from its pieces."""
-    for number, frame in enumerate(frames):
-        yield frame.to_csv(index=False, header=number == 0).encode()
+    for number, piece in enumerate(frames):
+        yield piece.to_csv(index=False, header=number == 0).encode()
 
 
-def _frame(arrays: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
-    from pepscope.extras import needed
-
-    with needed():
-        import pandas as pd
-
-    columns: dict[str, Any] = {}
+def _columns(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, Column]:
+    columns: dict[str, Column] = {}
     for name, values in arrays.items():
         plain = name.removeprefix("up_").removeprefix("down_")
         if name in ("client_address", "server_address"):
             columns[name] = address_texts(values)
         elif name == "close":
-            columns[name] = pd.Categorical.from_codes(
-                values.astype(np.int8), categories=pd.Index([str(close) for close in CLOSES])
-            )
+            columns[name] = categories(values, CLOSES)
         elif plain == "missing_packets":
-            columns[name] = pd.Categorical.from_codes(
-                values.astype(np.int8), categories=pd.Index([str(kind) for kind in MISSING_PACKETS])
-            )
+            columns[name] = categories(values, MISSING_PACKETS)
         elif name == "tunnel":
-            columns[name] = pd.Categorical.from_codes(values.astype(np.int8), categories=pd.Index(TUNNELS))
+            columns[name] = categories(values, TUNNELS)
         elif plain in _ABSENT_WHERE_NEGATIVE and not (plain == name and name == "first_time_ns"):
-            columns[name] = pd.arrays.IntegerArray(values.astype(np.int64), values < 0)
+            columns[name] = Nullable(values.astype(np.int64), values < 0)
         else:
             columns[name] = values
-    return pd.DataFrame(columns)
+    return columns
 
 
 def parquet_bytes(capture: Capture) -> bytes:
     """The frame as a Parquet file. Raises UsageError where pyarrow is not installed."""
-    return frames_as_parquet(_frame(columns) for columns in capture.connection_batches())
+    return columns_as_parquet(_columns(arrays) for arrays in capture.connection_batches())
 
 
-def frames_as_parquet(frames: Iterable[pd.DataFrame]) -> bytes:
+def columns_as_parquet(pieces: Iterable[Mapping[str, Column]]) -> bytes:
     """One Parquet file from the pieces of its table. Raises UsageError where pyarrow is not installed."""
     try:
         import pyarrow as pa
@@ -114,8 +106,8 @@ def frames_as_parquet(frames: Iterable[pd.DataFrame]) -> bytes:
         raise UsageError("Parquet needs the package pyarrow: pip install 'pepscope[parquet]'") from error
     sink = pa.BufferOutputStream()
     writer = None
-    for frame in frames:
-        table = pa.Table.from_pandas(frame, preserve_index=False)
+    for columns in pieces:
+        table = arrow_table(columns)
         if writer is None:
             writer = pq.ParquetWriter(sink, table.schema)
         writer.write_table(table)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pepscope.captures.exchanges import EXCHANGE_COLUMNS, EXCHANGE_KINDS, ROUND_TRIP_COLUMNS
-from pepscope.captures.tables.connection_frame import address_texts, frames_as_csv, frames_as_parquet
-from pepscope.extras import needed
+from pepscope.captures.tables.connection_frame import address_texts, columns_as_parquet, frames_as_csv
+from pepscope.captures.tables.typed_columns import Column, Nullable, categories, frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,17 +24,17 @@ _MAY_BE_UNKNOWN = frozenset({"idle_ns", "round_trip_ns"})
 
 def exchange_frame(capture: Capture) -> pd.DataFrame:
     """One row an exchange, with the connection's end points; what is not known is missing (nullable integers)."""
-    return _frame(capture, slice(None))
+    return frame(_columns(capture, slice(None)))
 
 
 def csv_chunks(capture: Capture) -> Iterator[bytes]:
     """`exchange_frame` as CSV in pieces."""
-    return frames_as_csv(_frames(capture))
+    return frames_as_csv(map(frame, _pieces(capture)))
 
 
 def parquet_bytes(capture: Capture) -> bytes:
     """`exchange_frame` as a Parquet file. Raises UsageError where pyarrow is not installed."""
-    return frames_as_parquet(_frames(capture))
+    return columns_as_parquet(_pieces(capture))
 
 
 def json_chunks(capture: Capture) -> Iterator[bytes]:
@@ -68,28 +66,24 @@ def _json_values(name: str, values: Any) -> list[Any]:
     return listed
 
 
-def _frames(capture: Capture) -> Iterator[pd.DataFrame]:
+def _pieces(capture: Capture) -> Iterator[dict[str, Column]]:
     for start in range(0, max(len(capture.exchanges()), 1), _BATCH):
-        yield _frame(capture, slice(start, start + _BATCH))
+        yield _columns(capture, slice(start, start + _BATCH))
 
 
-def _frame(capture: Capture, rows: slice) -> pd.DataFrame:
-    with needed():
-        import pandas as pd
-
+def _columns(capture: Capture, rows: slice) -> dict[str, Column]:
     found, connections = capture.exchanges(), capture.connection_columns()
     number = found.connection[rows]
-    columns: dict[str, Any] = {"connection": number}
+    columns: dict[str, Column] = {"connection": number}
     for side in _SIDES:
         columns[f"{side}_address"] = address_texts(connections[f"{side}_address"][number])
         columns[f"{side}_port"] = connections[f"{side}_port"][number]
     for name in EXCHANGE_COLUMNS[1:]:
         values = getattr(found, name)[rows]
         if name == "kind":
-            values = pd.Categorical.from_codes(values.astype(np.int8), categories=pd.Index(EXCHANGE_KINDS))
+            columns[name] = categories(values, EXCHANGE_KINDS)
         elif name == "asked":
-            values = pd.Categorical.from_codes(values.astype(np.int8), categories=pd.Index(_SIDES))
-        elif name in _MAY_BE_UNKNOWN:
-            values = pd.arrays.IntegerArray(values.copy(), values < 0)
-        columns[name] = values
-    return pd.DataFrame(columns)
+            columns[name] = categories(values, _SIDES)
+        else:
+            columns[name] = Nullable(values.copy(), values < 0) if name in _MAY_BE_UNKNOWN else values
+    return columns
