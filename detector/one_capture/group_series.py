@@ -15,7 +15,7 @@ from detector.one_capture.side_posteriors import SidePosteriors
 from pepscope.captures.exchanges import EXCHANGE_KINDS
 from pepscope.captures.packets import Direction
 from pepscope.captures.references import ReferenceKind
-from pepscope.captures.tables.connection_frame import address_texts
+from pepscope.captures.tables.addresses import address_texts
 from pepscope.results.attention import group_attention
 from pepscope.results.verdicts import FloatArray, GroupResult, GroupSeries, GroupSide, IntArray
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from detector.one_capture.members import Ints, numbered
 from detector.options import PREFIX_IPV4, PREFIX_IPV6
-from pepscope.captures.tables.connection_frame import address_texts
+from pepscope.captures.tables.addresses import address_texts
 from pepscope.errors import UsageError
 
 #: The middle of IPv4 addresses that stand in 16 bytes (RFC 4291 section 2.5.5.2).

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pepscope.captures.connections import CLOSES, MISSING_PACKETS, TUNNELS
+from pepscope.captures.tables.addresses import address_texts
 from pepscope.captures.tables.typed_columns import Column, Nullable, arrow_table, categories, frame
 from pepscope.errors import UsageError
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from pepscope.captures.capture import Capture
-
-_IPV4_PREFIX = bytes(10) + b"\xff\xff"
 
 #: Columns in which -1 stands for what was not seen (of a flow, behind `up_` and `down_`).
 _ABSENT_WHERE_NEGATIVE = frozenset(
@@ -39,22 +37,6 @@ _ABSENT_WHERE_NEGATIVE = frozenset(
         "reset_time_ns",
     }
 )
-
-
-def address_texts(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.object_]:
-    """Addresses of 16 bytes a row (IPv4 behind ::ffff:0:0/96) as text; each distinct one is written once."""
-    packed = np.ascontiguousarray(rows).view("V16").ravel()
-    distinct, inverse = np.unique(packed, return_inverse=True)
-    texts = np.empty(len(distinct), dtype=object)
-    for index, address in enumerate(distinct):
-        texts[index] = _address_text(bytes(address))
-    return texts[inverse]
-
-
-def _address_text(packed: bytes) -> str:
-    if packed.startswith(_IPV4_PREFIX):
-        return str(ipaddress.IPv4Address(packed[12:]))
-    return str(ipaddress.IPv6Address(packed))
 
 
 def connection_frame(capture: Capture) -> pd.DataFrame:

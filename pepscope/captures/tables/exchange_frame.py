@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pepscope.captures.exchanges import EXCHANGE_COLUMNS, EXCHANGE_KINDS, ROUND_TRIP_COLUMNS
-from pepscope.captures.tables.connection_frame import address_texts, columns_as_parquet, frames_as_csv
+from pepscope.captures.tables.addresses import address_texts
+from pepscope.captures.tables.connection_frame import columns_as_parquet, frames_as_csv
 from pepscope.captures.tables.typed_columns import Column, Nullable, categories, frame
 
 if TYPE_CHECKING:

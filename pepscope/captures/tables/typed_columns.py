@@ -3,7 +3,6 @@ import takes several times as long as reading a small capture."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -56,6 +55,8 @@ def frame(columns: Mapping[str, Column]) -> pd.DataFrame:
 
 def arrow_table(columns: Mapping[str, Column]) -> pa.Table:
     """The table that Arrow makes of `frame`: pandas reads the same frame back from it."""
+    import json
+
     import pyarrow as pa
 
     arrays = {name: _array(column) for name, column in columns.items()}

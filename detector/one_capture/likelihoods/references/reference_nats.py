@@ -19,7 +19,7 @@ from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats
 from detector.one_capture.members import Ints, quantiles
 from detector.one_capture.networks import Places
 from pepscope.captures.references import ReferenceKind, References
-from pepscope.captures.tables.connection_frame import address_texts
+from pepscope.captures.tables.addresses import address_texts
 
 #: Kinds whose answer takes the host no time. DNS answers may have to ask others first.
 _PROMPT = (ReferenceKind.ICMP_ECHO, ReferenceKind.UDP_ECHO, ReferenceKind.NTP, ReferenceKind.STUN)

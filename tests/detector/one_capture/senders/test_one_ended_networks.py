@@ -17,7 +17,7 @@ from detector.one_capture.senders.stacks import GroupStacks, form_codes, group_s
 from pepscope.captures.capture import Capture, open_capture
 from pepscope.captures.direction import Direction
 from pepscope.captures.references import ReferenceKind
-from pepscope.captures.tables.connection_frame import address_texts
+from pepscope.captures.tables.addresses import address_texts
 
 CAPTURES = Path(__file__).parents[3] / "one_ended"
 NETWORKS = ("none", "split", "synproxy")
