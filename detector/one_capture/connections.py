@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 
 from detector.one_capture.classes import Explanation
 from detector.one_capture.columns import VantageColumns
-from detector.one_capture.judging import JudgedPools, JudgedSide, mechanism_of, probability_columns, verdict_of
+from detector.one_capture.judging import JudgedPools, JudgedSide, inside, mechanism_of, probability_columns, verdict_of
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.members import Ints
 from detector.one_capture.reasons.evidence import exchange_evidence_columns
@@ -21,7 +22,7 @@ from pepscope.results.evidence.growing import Repeated
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED, OWN, PairRows, VantageRows
 from pepscope.results.pairs.stretch import StretchRows
-from pepscope.results.verdicts import Evidence, Mechanism, Outcome, Verdict
+from pepscope.results.verdicts import Evidence, GroupSide, Mechanism, Outcome, Verdict
 
 #: Probability of a split before any evidence.
 _UNKNOWN = 0.5
@@ -56,51 +57,62 @@ def pair_table(
     columns, table = vantage.columns, PairTable()
     clients, servers = vantage.end_points("client"), vantage.end_points("server")
     duration_s = (columns["last_time_ns"] - columns["first_time_ns"]) / 1e9
+    shown = [_ShownSide(side.side, side.connections, side.rows) for side in sides]
     paths = [capture.path for capture in vantage.captures]
     is_one = len(paths) == 1
     # What further methods find is packed block by block, before they examine the next one.
     together = _ADDED_TOGETHER if further_evidence is None else _TOGETHER
     for rows in _parts(slice(0, len(vantage.capture)), together):
-        blocks = _exchange_evidence(sides, rows)
         part, count = judged.of(rows), rows.stop - rows.start
+        exchanges, evidence = partial(_exchange_evidence, shown, rows), None
         if further_evidence is not None:
-            blocks = [(count, part.weighed(blocks[0][1], further_evidence, rows.start, least_probability))]
+            ((_, found),) = exchanges()
+            evidence = part.weighed(found, further_evidence, rows.start, least_probability)
         item = np.zeros(count, np.int64)
         item[list(part.reasons)] = OWN
         captures = Repeated(paths[0], count) if is_one else [paths[place] for place in vantage.capture[rows].tolist()]
         seen = VantageRows(captures, clients[rows], servers[rows], Repeated("tcp", count))
-        table.append_blocks(
-            PairRows(
-                (seen, VantageRows.nowhere(count)),
-                _KINDS,
-                np.where((part.verdict == _SPLIT) & part.relays, len(_VERDICTS), part.verdict),
-                _MECHANISMS,
-                part.probability,
-                item,
-                part.reasons,
-                columns["packets"][rows],
-                (columns["up_stream_bytes"][rows], columns["down_stream_bytes"][rows]),
-                duration_s[rows],
-                columns["first_time_ns"][rows],
-                np.ones(count),
-                Repeated("", count),
-                StretchRows.unknown(count),
-            ),
-            blocks,
+        pairs = PairRows(
+            (seen, VantageRows.nowhere(count)),
+            _KINDS,
+            np.where((part.verdict == _SPLIT) & part.relays, len(_VERDICTS), part.verdict),
+            _MECHANISMS,
+            part.probability,
+            item,
+            part.reasons,
+            columns["packets"][rows],
+            (columns["up_stream_bytes"][rows], columns["down_stream_bytes"][rows]),
+            duration_s[rows],
+            columns["first_time_ns"][rows],
+            np.ones(count),
+            Repeated("", count),
+            StretchRows.unknown(count),
         )
+        if evidence is None:
+            table.append_found_later(pairs, exchanges)
+        else:
+            table.append_rows(pairs, evidence)
     return table, judged.told
 
 
-def _exchange_evidence(sides: Sequence[JudgedSide], rows: slice) -> list[tuple[int, list[EvidenceColumns]]]:
+class _ShownSide(Struct, frozen=True):
+    """What evidence on exchanges is made of, of a side whose other columns need not be kept for it."""
+
+    side: GroupSide
+    connections: JudgedPools
+    rows: Ints | None  # as in `JudgedSide`
+
+
+def _exchange_evidence(sides: Sequence[_ShownSide], rows: slice) -> list[tuple[int, list[EvidenceColumns]]]:
     """What exchanges show of connections, in blocks of so many."""
     of_sides: list[EvidenceColumns] = []
     for side in sides:
-        inside = side.inside(rows)
+        own = inside(side.rows, rows)
         found = exchange_evidence_columns(
-            side.side, side.connections.figure_columns(inside), side.connections.explanations[inside]
+            side.side, side.connections.figure_columns(own), side.connections.explanations[own]
         )
         if (places := side.rows) is not None:
-            found = [replace(part, rows=places[inside.start + part.rows] - rows.start) for part in found]
+            found = [replace(part, rows=places[own.start + part.rows] - rows.start) for part in found]
         of_sides += found
     blocks = []
     for block in _parts(slice(0, rows.stop - rows.start), _TOGETHER):

@@ -140,12 +140,6 @@ class JudgedSide(Struct, frozen=True):
     alone: JudgedPools  # the same, each by itself
     rows: Ints | None = None
 
-    def inside(self, rows: slice) -> slice:
-        """Those of its connections, counted by themselves, that are among these `rows` of all."""
-        if self.rows is None:
-            return rows
-        return slice(*np.searchsorted(self.rows, [rows.start, rows.stop]).tolist())
-
     def spread(self, values: npt.NDArray[Any], count: int, nothing: Any) -> npt.NDArray[Any]:
         """Values of its connections at the places of these among all `count`, and `nothing` at the others."""
         if self.rows is None:
@@ -158,6 +152,11 @@ class JudgedSide(Struct, frozen=True):
     def side(self) -> GroupSide:
         """Which one."""
         return self.posteriors.side
+
+
+def inside(judged: Ints | None, rows: slice) -> slice:
+    """Those of the connections at `judged` of all (None: all of them), counted by themselves, that are among `rows`."""
+    return rows if judged is None else slice(*np.searchsorted(judged, [rows.start, rows.stop]).tolist())
 
 
 def judged_groups(posteriors: SidePosteriors, members: Pools, least_probability: float) -> JudgedPools:

@@ -14,7 +14,7 @@ from pepscope.errors import UsageError
 from pepscope.extras import needed
 from pepscope.results.arrow import flag_array, number_array, text_array
 from pepscope.results.encoding.detections import group_document, host_document
-from pepscope.results.evidence.growing import Coded
+from pepscope.results.evidence.growing import Coded, row_numbers
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED, UNKNOWN_TIME, VantageColumns
 
@@ -78,7 +78,7 @@ def unicode_name(path: str) -> str:
 
 def _columns(result: DetectionResult, table: PairTable, places: slice) -> Iterator[tuple[str, Column]]:
     """The columns of `detection_frame` with their names, for some of the pairs; None where there is no vantage."""
-    columns, at = table.columns, np.asarray(table.rows[places], np.int64)
+    columns, at = table.columns, row_numbers(table.rows[places])
     digests = {capture.path: capture.sha256 for capture in result.captures}
     for letter, vantage in zip("ab", columns.vantages, strict=True):
         yield from _vantage_columns(vantage, letter, at)

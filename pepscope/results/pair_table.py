@@ -9,12 +9,13 @@ from operator import index
 from typing import Any, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from pepscope.results.evidence.columns import BoolArray, EvidenceColumns, Form, Int64Array
-from pepscope.results.evidence.growing import CodedColumn, Repeated, TextColumn
+from pepscope.results.evidence.growing import CodedColumn, Repeated, TextColumn, row_numbers
 from pepscope.results.evidence.named import PairPackets, SentPackets, packets_in, with_packets
 from pepscope.results.evidence.pieces import Pieces
-from pepscope.results.evidence.table import EvidenceTable
+from pepscope.results.evidence.table import EvidenceTable, Later
 from pepscope.results.pairs.columns import (
     JUDGED,
     OWN,
@@ -68,6 +69,18 @@ class PairTable(Sequence[PairResult]):
 
     def append_blocks(self, rows: PairRows, blocks: Iterable[tuple[int, Sequence[EvidenceColumns]]]) -> int:
         """The same with evidence in blocks, of so many pairs each, which are packed and read one by one."""
+        first = self._append_rows(rows)
+        for together, evidence in blocks:
+            self.columns.evidence.append_columns(together, evidence)
+        return first
+
+    def append_found_later(self, rows: PairRows, found: Later) -> int:
+        """The same where the blocks are made when any evidence is asked for."""
+        first = self._append_rows(rows)
+        self.columns.evidence.append_later(found)
+        return first
+
+    def _append_rows(self, rows: PairRows) -> int:
         columns, first, count = self.columns, len(self), len(rows)
         for vantage, seen in zip(columns.vantages, rows.vantages, strict=True):
             vantage.append_rows(seen)
@@ -87,8 +100,6 @@ class PairTable(Sequence[PairResult]):
             sizes.frombytes(np.asarray(numbers, np.int64).tobytes())
         columns.pairing_ground.append_each(rows.pairing_ground)
         columns.stretch.append_rows(rows.stretch)
-        for together, evidence in blocks:
-            columns.evidence.append_columns(together, evidence)
         return first
 
     def _append(self, pair: PairResult) -> int:
@@ -265,9 +276,13 @@ class PairTable(Sequence[PairResult]):
         rows = self.rows if places is None else self.rows_at(places).tolist()
         return self.columns.verdict.of(rows)
 
+    def coded_verdicts(self) -> tuple[npt.NDArray[np.uint32], list[Verdict]]:
+        """The verdicts on all pairs, as places in a list."""
+        return self.columns.verdict.coded(row_numbers(self.rows))
+
     def ranked(self, ranks: Mapping[Verdict, int]) -> Int64Array:
         """The places of all pairs, those with the lowest ranks of their verdicts first; of one rank in order."""
-        codes, verdicts = self.columns.verdict.coded(self.rows_at(np.arange(len(self))))
+        codes, verdicts = self.coded_verdicts()
         of_verdicts = np.array([ranks[verdict] for verdict in verdicts], np.int64)
         return np.argsort(of_verdicts[codes], kind="stable")
 

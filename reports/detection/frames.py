@@ -16,7 +16,7 @@ from pepscope.results.arrow import number_array, text_array
 from pepscope.results.encoding.comma_separated import write_rows
 from pepscope.results.encoding.evidence_rows import evidence_columns
 from pepscope.results.encoding.packet_texts import packets_in_ascii
-from pepscope.results.evidence.growing import Coded
+from pepscope.results.evidence.growing import Coded, row_numbers
 from pepscope.results.evidence.named import shown_on
 from pepscope.results.frames import (
     Column,
@@ -57,7 +57,7 @@ def _evidence_columns(result: DetectionResult, rows: int) -> Iterator[dict[str, 
     """The columns of `evidence_frame` for so many connections at a time; at least once, where they may be empty."""
     table = PairTable.of(result.pairs)
     for start in range(0, max(len(table), 1), rows):
-        chosen = np.asarray(table.rows[start : start + rows], np.int64)
+        chosen = row_numbers(table.rows[start : start + rows])
         counts, pieces = evidence_columns(table.columns.evidence, chosen)
         shown = _packets(table.packets_of_rows(chosen), counts)
         yield {"pair": np.repeat(start + np.arange(len(chosen)), counts), **pieces, "packets": shown}

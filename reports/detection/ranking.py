@@ -47,7 +47,8 @@ def by_attention(pairs: Sequence[PairResult]) -> list[int]:
     """Indices of `pairs`, split connections first, regular ones last, larger transfers first within a verdict."""
     table = PairTable.of(pairs)
     places = np.arange(len(table))
-    attention = np.asarray([ATTENTION[verdict] for verdict in table.verdicts()], np.int64)
+    codes, verdicts = table.coded_verdicts()
+    attention = np.asarray([ATTENTION[verdict] for verdict in verdicts], np.int64)[codes]
     order: list[int] = np.lexsort((-table.sizes_bytes(places), attention)).tolist()
     return order
 
@@ -74,6 +75,13 @@ def count_by_verdict(verdicts: Iterable[Verdict]) -> dict[Verdict, int]:
     """Number of connections of each verdict that occurs, in the order of `KINDS_IN_ORDER`."""
     counts = Counter(verdicts)
     return {kind: counts[kind] for kind in KINDS_IN_ORDER if counts[kind]}
+
+
+def counts_by_verdict(pairs: Sequence[PairResult]) -> dict[Verdict, int]:
+    """The same of pairs, whose verdicts are not listed for it."""
+    codes, verdicts = PairTable.of(pairs).coded_verdicts()
+    counts = dict(zip(verdicts, np.bincount(codes, minlength=len(verdicts)).tolist(), strict=True))
+    return {kind: counts[kind] for kind in KINDS_IN_ORDER if counts.get(kind)}
 
 
 def verdict_probability(judged: Judged) -> float | None:

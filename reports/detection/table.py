@@ -14,6 +14,7 @@ from reports.detection.ranking import (
     ListedConnection,
     by_attention,
     count_by_verdict,
+    counts_by_verdict,
     judged_alone,
     stated_probability,
 )
@@ -149,7 +150,7 @@ def _networks(result: DetectionResult) -> str:
 
 
 def _closing_lines(result: DetectionResult, shown: int, colour: bool, width: int) -> Iterator[str]:
-    counts = count_by_verdict(result.verdicts)
+    counts = counts_by_verdict(result.pairs)
     total = len(result.pairs)
     by_verdict = ", ".join(f"{format_count(count)} {kind.value}" for kind, count in counts.items())
     if judged_alone(result):

@@ -20,6 +20,7 @@ from pepscope.results.encoding.reordered import reordered
 from pepscope.results.encoding.shared_writing import made_in_order
 from pepscope.results.encoding.templates import VALUE, Column, Layout, Octets, Template, filled, listed
 from pepscope.results.evidence.columns import Int64Array
+from pepscope.results.evidence.growing import row_numbers
 from pepscope.results.evidence.named import PairPackets, shown_on
 from pepscope.results.evidence.reading import EvidenceReader
 from pepscope.results.evidence.recent import RecentBlocks
@@ -217,7 +218,7 @@ class PairTexts:
             return
         if _are_scattered(table):
             blocks = map(self._of_block, range(table.columns.evidence.blocks))
-            yield from reordered(blocks, np.asarray(table.rows), _BATCH)
+            yield from reordered(blocks, row_numbers(table.rows), _BATCH)
             return
         rows = iter(table.rows)
         while batch := list(islice(rows, _BATCH)):
@@ -276,7 +277,7 @@ def _are_scattered(table: PairTable) -> bool:
     """Whether pairs in their order go from block to block so often that those that were asked for last would be made
     again and again: pairs of captures in temporary files stand in the order of their partitions."""
     evidence = table.columns.evidence
-    block_of_place = evidence.blocks_of(np.asarray(table.rows))
+    block_of_place = evidence.blocks_of(row_numbers(table.rows))
     recent, made = RecentBlocks[None](), list[int]()
     for block in block_of_place[np.flatnonzero(np.diff(block_of_place, prepend=-1))].tolist():
         recent.of(block, evidence.connections(block), made.append)
@@ -285,7 +286,7 @@ def _are_scattered(table: PairTable) -> bool:
 
 def _places_of_rows(rows: Sequence[int]) -> Int64Array:
     places = np.zeros(len(rows), np.int64)
-    places[np.asarray(rows, np.int64)] = np.arange(len(rows))
+    places[row_numbers(rows)] = np.arange(len(rows))
     return places
 
 

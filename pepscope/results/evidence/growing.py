@@ -200,7 +200,7 @@ class CodedColumn(Generic[Value]):
 
     def codes_of(self, rows: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
         """Of some rows, where the value stands in `values`."""
-        return np.asarray(self.codes, np.uint32)[np.asarray(rows, np.int64)]
+        return np.asarray(self.codes, np.uint32)[row_numbers(rows)]
 
     def coded(self, rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint32], list[Value]]:
         """The values of some rows, as places in a list."""
@@ -216,6 +216,13 @@ class CodedColumn(Generic[Value]):
             code = self._code_of[value] = len(self.values)
             self.values.append(value)
         return code
+
+
+def row_numbers(rows: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Rows as an array: NumPy makes an object of each number of a range."""
+    if isinstance(rows, range):
+        return np.arange(rows.start, rows.stop, rows.step, dtype=np.int64)
+    return np.asarray(rows, np.int64)
 
 
 def _append_ends_of(ends: array[int], others: array[int], base: int) -> None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec.structs import replace
@@ -29,6 +30,10 @@ _MOST_SENTENCES = 4096
 #: Connections that are added one by one and packed together: what they have in common is held once, and reading one of
 #: them unpacks no more than so many.
 _PACKED_TOGETHER = 32
+
+
+#: What gives evidence in columns, in blocks of so many connections.
+Later: TypeAlias = Callable[[], Iterable[tuple[int, Sequence[EvidenceColumns]]]]
 
 
 class Part(NamedTuple):
@@ -75,6 +80,7 @@ class EvidenceTable:
         self._form = array("I")
         self._strength = array("d")
         self._latest: list[Sequence[Evidence]] = []  # of connections that are not packed yet
+        self._later = deque[Later]()  # what gives columns, which are asked for when any evidence is
         self._packed = BytesColumn()  # what is kept of connections that were added together
         self._numbers: dict[int, Sequence[Kept]] = {}  # blocks of numbers alone, which are not packed
         self._packed_until = array("q")  # the row after the last one of each of these
@@ -82,8 +88,14 @@ class EvidenceTable:
         #: The block that was added last as it was: what was judged together is read before more is added.
         self._as_added: tuple[int, Sequence[Kept]] | None = None
 
+    def __getstate__(self) -> dict[str, object]:
+        self._pack()
+        return self.__dict__
+
     def append(self, evidence: Sequence[Evidence]) -> None:
         """Add what was found on one more connection."""
+        if self._later:
+            self._pack()
         self._latest.append(evidence)
         if len(self._latest) == _PACKED_TOGETHER:
             self._pack()
@@ -91,6 +103,16 @@ class EvidenceTable:
     def append_columns(self, count: int, parts: Sequence[EvidenceColumns]) -> None:
         """Add what was found on so many more connections; of each the pieces are in the order of the parts."""
         self._pack()
+        self._append_columns(count, parts)
+
+    def append_later(self, found: Later) -> None:
+        """Add what was found on more connections, in blocks of so many: `found` is called when any evidence is asked
+        for, which a table of verdicts never does."""
+        if self._latest:
+            self._pack()
+        self._later.append(found)
+
+    def _append_columns(self, count: int, parts: Sequence[EvidenceColumns]) -> None:
         if not count:
             return
         kept = [self._kept(part) for part in parts]
@@ -139,10 +161,13 @@ class EvidenceTable:
         self._packed_until.extend(row + end for end in other._packed_until)
 
     def _pack(self) -> None:
-        latest, self._latest = self._latest, []
-        if latest:
+        while self._later:
+            for count, columns in self._later.popleft()():
+                self._append_columns(count, columns)
+        if self._latest:
+            latest, self._latest = self._latest, []
             parts = [part for placed in zip_longest(*latest) for part in columns_of(placed)]
-            self.append_columns(len(latest), parts)
+            self._append_columns(len(latest), parts)
 
     def __getitem__(self, row: int) -> tuple[Evidence, ...]:
         """What was found on a connection."""

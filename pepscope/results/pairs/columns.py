@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from pepscope.captures.tables.texts import GivenTexts, SlicedTexts, joined
 from pepscope.results.evidence.columns import Int64Array
-from pepscope.results.evidence.growing import CodedColumn, Repeated, TextColumn
+from pepscope.results.evidence.growing import CodedColumn, Repeated, TextColumn, row_numbers
 from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.pairs.stretch import NO_STRETCH, StretchColumns, StretchRows
 from pepscope.results.verdicts import FloatArray, Mechanism, VantageName, Verdict
@@ -115,7 +115,7 @@ class PairColumns(Struct, frozen=True):
 
     def reasons(self, rows: Sequence[int] | Int64Array) -> SlicedTexts:
         """Why these pairs have their verdicts."""
-        chosen = np.asarray(rows, np.int64)
+        chosen = row_numbers(rows)
         items = np.asarray(self.reason_item, np.int64)[chosen]
         return self.reasons_with(chosen, self.evidence.summaries(chosen, items))
 

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from detector.commands.detect import detect as command
 from detector.detection import detect
+from detector.one_capture import connections
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.results.schema import load_schema
 from tests.detector.one_capture.real_networks import CAPTURES, named
@@ -48,6 +49,19 @@ def test_three_captures_of_one_vantage_point_are_one_result() -> None:
     assert {group["side"] for group in found} == {"server"}
     networks = {truth.network for name in (SPLIT, WHOLE, OTHER) for truth in _of(name)}
     assert {group["network"] for group in found} == networks
+
+
+def test_the_table_is_written_without_what_only_reports_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = run(SPLIT)
+    assert expected.exit_code == 0
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("evidence on connections is asked for")
+
+    monkeypatch.setattr(connections, "exchange_evidence_columns", refuse)
+    assert run(SPLIT).stdout == expected.stdout
+    with pytest.raises(AssertionError, match="evidence on connections"):
+        detect(SPLIT).to_json()
 
 
 def _of(path: str):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import pickle
+from array import array
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pepscope.results.evidence.columns import EvidenceColumns, Form, Words
-from pepscope.results.evidence.growing import Coded, CodedColumn, Repeated, TextColumn
+from pepscope.results.evidence.growing import Coded, CodedColumn, Repeated, TextColumn, row_numbers
 from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.verdicts import Evidence, Outcome
 from tests.pepscope.results.test_json_templates import TEXTS
@@ -130,3 +132,50 @@ def test_evidence_in_blocks_reads_as_in_one(figures: list[float], together: int)
         one, other = whole[row], blocks[row]
         assert len(one) == len(other) == (row + 1) % 2
         assert repr(one) == repr(other)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["at once", "later", "single", "read"]), FIGURES), max_size=8), st.booleans())
+def test_evidence_that_is_made_later_reads_as_if_it_stood_there(
+    acts: list[tuple[str, list[float]]], is_pickled: bool
+) -> None:
+    at_once, later = EvidenceTable(), EvidenceTable()
+    asked = list[int]()
+    for number, (act, figures) in enumerate(acts):
+        took_s, rows = np.asarray(figures, np.float64), np.arange(len(figures))
+        columns = EvidenceColumns(FORM, rows, took_s, (took_s, rows, took_s))
+        evidence = Evidence("other", Outcome.INTACT, "other", 0.1, f"Words {number}.")
+        if act == "single":
+            at_once.append([evidence])
+            later.append([evidence])
+        elif act == "read":
+            assert later.blocks == at_once.blocks
+        else:
+            at_once.append_columns(len(figures), [columns])
+            blocks = [(len(figures), [columns])]
+
+            def found(blocks: Any = blocks, number: int = number) -> Any:
+                asked.append(number)
+                return blocks
+
+            later.append_later(found) if act == "later" else later.append_columns(*blocks[0])
+    if is_pickled:
+        later = pickle.loads(pickle.dumps(later))
+    count = sum(1 if act == "single" else 0 if act == "read" else len(figures) for act, figures in acts)
+    assert [repr(later[row]) for row in range(count)] == [repr(at_once[row]) for row in range(count)]
+    assert later.blocks == at_once.blocks
+    assert asked == [number for number, (act, _) in enumerate(acts) if act == "later"]
+
+
+def test_what_is_not_asked_for_is_not_made() -> None:
+    table = EvidenceTable()
+    table.append_later(lambda: pytest.fail("nothing was asked for"))
+    joined = EvidenceTable()
+    joined.append_later(lambda: [(1, [])])
+    assert joined[0] == ()
+
+
+@given(st.integers(0, 9), st.integers(0, 9), st.integers(1, 3))
+def test_rows_of_ranges_and_of_lists_are_the_same(start: int, stop: int, step: int) -> None:
+    rows = range(start, stop, step)
+    assert row_numbers(rows).tolist() == row_numbers([*rows]).tolist() == [*rows]
+    assert row_numbers(rows).dtype == row_numbers(array("q", rows)).dtype == np.int64

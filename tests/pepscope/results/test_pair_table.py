@@ -70,6 +70,8 @@ def test_single_columns_are_those_of_the_pair(pairs: list[PairResult], random: o
             assert (form.method, form.finding, form.outcome) == (item.method, item.finding, item.outcome)
             assert repr(table.evidence(place, number)) == repr(table[place].evidence[number])  # NaN is not NaN
     assert DetectionResult((), table).verdicts == [pairs[row].verdict for row in order]
+    codes, verdicts = table.coded_verdicts()
+    assert [verdicts[code] for code in codes.tolist()] == table.verdicts()
     ranks = {verdict: number % 2 for number, verdict in enumerate(Verdict)}
     assert table.ranked(ranks).tolist() == sorted(range(len(table)), key=lambda place: ranks[table.verdict(place)])
     some = np.array(order[::2], np.int64)
