@@ -93,7 +93,7 @@ def _judged_sides(
     """The stretches judged, each with what is seen of its connections."""
     table = NetworkTable() if networks is None else networks
     judged = []
-    for stretch in judged_stretches(vantage.columns, taken_at, vantage.declared.asks):
+    for stretch in judged_stretches(vantage.columns, taken_at, vantage.declared.asks, vantage.references):
         seen = _on(vantage, stretch)
         judged.append((seen, _judged(weigh_side(seen, stretch.side, table), least_probability, stretch.rows)))
     return judged

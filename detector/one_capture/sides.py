@@ -3,8 +3,9 @@
 At a host's own interface one end answers within the time that a kernel takes, and only the other one's answers say
 anything. In between (a router, a gateway) both stretches of the path can be judged, each by itself. Servers of several
 networks are no single host: if all of them answer as if they stood here, so may a split point beside the capture, and
-the stretch towards them is judged, too. Nor is it a host's kernel that acknowledges data here where no SYN-ACK comes as
-soon: something connects further on before it answers (the NAT of a virtual machine, a tunnel's application, a relay).
+the stretch towards them is judged, too; and if a server answers ICMP echo or NTP from afar, whose TCP answers here. Nor
+is it a host's kernel that acknowledges data here where no SYN-ACK comes as soon: something connects further on before
+it answers (the NAT of a virtual machine, a tunnel's application, a relay).
 
 A host that serves and asks others (a web server with a database elsewhere, a mail relay) stands at the servers' end of
 some connections and at the clients' end of others. So where it is seen to do both, each connection is judged towards
@@ -20,10 +21,12 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from detector.one_capture.likelihoods.references.reference_nats import PROMPT_KINDS
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.members import Ints, quantiles
 from detector.one_capture.networks import address_numbers
 from detector.options import PREFIX_IPV4, PREFIX_IPV6
+from pepscope.captures.references import References
 from pepscope.results.distinct import distinct
 from pepscope.results.verdicts import GroupSide
 
@@ -56,13 +59,18 @@ class Stretch(Struct, frozen=True):
 
 
 def judged_stretches(
-    columns: Mapping[str, npt.NDArray[Any]], taken_at: GroupSide | None, asks_proxy: npt.NDArray[np.bool_]
+    columns: Mapping[str, npt.NDArray[Any]],
+    taken_at: GroupSide | None,
+    asks_proxy: npt.NDArray[np.bool_],
+    references: References | None = None,
 ) -> list[Stretch]:
     """The sides to judge (`judged_sides`), each with its connections: all, unless the capture's own host is the client
-    of some and the server of others. `asks_proxy` is whether the client of each asks for a proxy."""
+    of some and the server of others. `asks_proxy` is whether the client of each asks for a proxy, `references` are
+    round trips beside TCP (None: there are none)."""
     asks, serves = (None, None) if taken_at is not None else _roles_of_own_host(columns)
     if asks is None or serves is None:
-        return [Stretch(side) for side in judged_sides(columns, taken_at, asks_proxy=bool(asks_proxy.any()))]
+        sides = judged_sides(columns, taken_at, asks_proxy=bool(asks_proxy.any()), references=references)
+        return [Stretch(side) for side in sides]
     judged = np.zeros((len(GroupSide), len(asks)), np.bool_)
     for part, far in ((asks, GroupSide.CLIENT), (serves, GroupSide.SERVER), (~asks & ~serves, None)):
         rows, asks_for_proxies = np.flatnonzero(part), bool(asks_proxy[part].any())
@@ -100,13 +108,18 @@ def _is_here(near_s: Floats, far_s: Floats) -> npt.NDArray[np.bool_]:
 
 
 def judged_sides(
-    columns: Mapping[str, npt.NDArray[Any]], taken_at: GroupSide | None, *, asks_proxy: bool = False
+    columns: Mapping[str, npt.NDArray[Any]],
+    taken_at: GroupSide | None,
+    *,
+    asks_proxy: bool = False,
+    references: References | None = None,
 ) -> tuple[GroupSide, ...]:
     """The sides to judge by the connections' summaries (`Capture.connection_columns`), or as the user says.
 
     `CLIENT`: the capture was taken near the clients, and judged is what lies between it and the servers; `SERVER` the
     other way round. Both where the capture lies in between, none where it has no connection. Where clients on this host
-    ask for a proxy beside them (`asks_proxy`), as `ssh -D` is, the capture is the client's.
+    ask for a proxy beside them (`asks_proxy`), as `ssh -D` is, the capture is the client's. A server that answers
+    `references` from afar is not the capture's own host.
     """
     if taken_at is not None:
         return (taken_at,)
@@ -124,8 +137,24 @@ def judged_sides(
         return (GroupSide.CLIENT,)
     if _connect_first(columns["handshake_syn_ack_ns"][servers_s < OWN_HOST_S]):
         return (GroupSide.CLIENT,) if to_client_s < OWN_HOST_S else (GroupSide.CLIENT, GroupSide.SERVER)
-    are_one_host = _networks(columns["server_address"][servers_s < beside_s]) <= _NETWORKS_OF_A_HOST
+    addresses = columns["server_address"][servers_s < beside_s]
+    are_one_host = _networks(addresses) <= _NETWORKS_OF_A_HOST and not _answer_from_afar(
+        addresses, references, to_server_s
+    )
     return (GroupSide.SERVER,) if are_one_host else (GroupSide.CLIENT, GroupSide.SERVER)
+
+
+def _answer_from_afar(addresses: npt.NDArray[np.uint8], references: References | None, tcp_s: float) -> bool:
+    """Whether a host of these addresses, whose TCP answers within `tcp_s`, takes so long for everything else that it
+    is not here: a kernel answers echo as soon as a SYN."""
+    if references is None or not len(references):
+        return False
+    tied = references.tied()
+    prompt = tied.of(np.isin(tied.kind, PROMPT_KINDS))
+    numbers, distinct_rows = address_numbers(np.concatenate([addresses, prompt.host_address]))
+    of_hosts, answering = np.split(numbers, [len(addresses)])
+    least_s = quantiles(prompt.round_trip_ns / 1e9, answering.astype(np.int64), len(distinct_rows), 0.0)
+    return bool((least_s[of_hosts] * OWN_SHARE > max(tcp_s, OWN_HOST_S)).any())
 
 
 def _by_one_end(to_client_s: float, to_server_s: float) -> tuple[GroupSide, ...]:

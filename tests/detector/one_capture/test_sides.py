@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from detector.one_capture.sides import Stretch, judged_sides, judged_stretches
+from pepscope.captures.references import ReferenceKind
 from pepscope.results.verdicts import GroupSide
+from tests.detector.one_capture.made_exchanges import references
 
 CLIENT, SERVER = (GroupSide.CLIENT,), (GroupSide.SERVER,)
 BETWEEN = (GroupSide.CLIENT, GroupSide.SERVER)
@@ -112,6 +114,26 @@ def test_an_end_that_connects_before_it_answers_is_no_host(to_client_ms, syn_ack
 
 def test_clients_beside_the_capture_are_its_own_host_whatever_the_servers_are() -> None:
     assert judged_sides(columns([0.05] * 4, [20.0] * 4, THREE_NETWORKS), None) == CLIENT
+
+
+@pytest.mark.parametrize(
+    ("host", "echo_ms", "kind", "wanted"),
+    [
+        ("203.0.113.1", [81.0, 80.0], ReferenceKind.ICMP_ECHO, BETWEEN),  # on the line before a split point
+        ("203.0.113.1", [80.0], ReferenceKind.NTP, BETWEEN),
+        ("203.0.113.1", [80.0, 0.04], ReferenceKind.ICMP_ECHO, SERVER),  # some were late: the host is here
+        ("203.0.113.1", [4.0], ReferenceKind.ICMP_ECHO, SERVER),
+        ("203.0.113.1", [80.0], ReferenceKind.QUIC_INITIAL, SERVER),  # cryptography takes its time
+        ("203.0.113.1", [80.0], ReferenceKind.DNS, SERVER),  # a resolver asks others
+        ("10.0.0.1", [80.0], ReferenceKind.ICMP_ECHO, SERVER),  # the host pings its client
+    ],
+)
+def test_a_host_that_answers_echo_from_afar_is_not_here(host, echo_ms, kind, wanted) -> None:
+    known, asks = columns([20.0] * 3, [0.05] * 3), np.zeros(3, np.bool_)
+    known["client_address"] = columns([20.0] * 3, [0.05] * 3, ["10.0.0.1"] * 3)["server_address"]
+    found = judged_stretches(known, None, asks, references([host] * len(echo_ms), echo_ms, kind))
+    assert tuple(stretch.side for stretch in found) == wanted
+    assert judged_stretches(known, GroupSide.SERVER, asks, references([host], [80.0])) == [Stretch(GroupSide.SERVER)]
 
 
 TIMES = st.one_of(st.none(), st.integers(0, 1_000_000).map(lambda microseconds: microseconds / 1e3))

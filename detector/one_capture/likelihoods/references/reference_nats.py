@@ -22,7 +22,7 @@ from pepscope.captures.references import ReferenceKind, References
 from pepscope.captures.tables.addresses import address_texts
 
 #: Kinds whose answer takes the host no time. DNS answers may have to ask others first.
-_PROMPT = (ReferenceKind.ICMP_ECHO, ReferenceKind.UDP_ECHO, ReferenceKind.NTP, ReferenceKind.STUN)
+PROMPT_KINDS = (ReferenceKind.ICMP_ECHO, ReferenceKind.UDP_ECHO, ReferenceKind.NTP, ReferenceKind.STUN)
 
 #: A QUIC handshake takes cryptography and datagrams of 1,200 bytes: late more often than not.
 _LATE = (ReferenceKind.QUIC_INITIAL, ReferenceKind.QUIC_RETURN)
@@ -76,7 +76,7 @@ def reference_nats(references: References, places: Places, timing: ExchangeTimin
     nats, near_s = np.zeros((len(host), 1 + len(HIDDEN_S))), timing.near_s
     shown_s = np.full(len(host), np.nan)
     varies_s = member_variation_s(timing, places)
-    for kinds, late_share in ((_LATE, _QUIC_LATE_SHARE), (_PROMPT, _PROMPT_LATE_SHARE)):
+    for kinds, late_share in ((_LATE, _QUIC_LATE_SHARE), (PROMPT_KINDS, _PROMPT_LATE_SHARE)):
         round_trip_s = np.where(np.isin(tied.kind, kinds), tied.round_trip_ns / 1e9, np.nan)
         low_s = quantiles(round_trip_s, answering, len(hosts), _LOW)[host]
         counted = (answering >= 0) & ~np.isnan(round_trip_s)
