@@ -38,6 +38,9 @@ _SURELY = 2.0
 #: Acknowledgements that receivers delay come later by so much and more (Linux: 40 ms, at 100 to 1,000 ticks a second).
 _SHORTEST_DELAY_S = 0.036
 
+#: Nothing but a timer delays an acknowledgement by so many times what round trips vary.
+_TIMES_VARIATION = 4.0
+
 #: Where answers come sooner than the handshake, by more than this (s), something held the handshake up (a radio that
 #: wakes up, a SYN that waits): it no longer says how near the near end is. Where data come so much later than
 #: handshakes, something nearer answers these.
@@ -122,16 +125,16 @@ def exchange_timing(
     where that was not seen."""
     asked = (Direction.UP if at_client else Direction.DOWN).value
     measured = _Measured.of(exchanges.round_trips, asked, connections=len(places.member))
-    base_s = _known_base_s(exchanges.round_trips, measured, places, at_client=at_client)
+    member, members = places.member, len(places.member_group)
+    prompt, handshakes, every = samples = measured.samples()
+    variation_s, round_trips = _variation_s(samples, member, members)
+    base_s = _known_base_s(exchanges.round_trips, measured, places, variation_s, at_client=at_client)
     rows = _timed_rows(exchanges, asked, places, base_s)
     connection = exchanges.connection[rows].astype(np.int64)
     took_s = (exchanges.answered_ns[rows] - exchanges.question_ns[rows]) / 1e9
     kind = _CLASS_CODES[exchanges.kind[rows]]
     opening = exchanges.first[rows] & (kind != _LINE) if at_client else np.zeros(len(rows), np.bool_)
-    member, members = places.member, len(places.member_group)
     least_s = np.fmin(measured.data_s, measured.handshake_s)
-    prompt, handshakes, every = samples = measured.samples()
-    variation_s, round_trips = _variation_s(samples, member, members)
     return ExchangeTiming(
         row=rows,
         connection=connection,
@@ -212,12 +215,16 @@ def _timed_rows(exchanges: Exchanges, asked: int, places: Places, base_s: Floats
     return rows[np.argsort(places.member[exchanges.connection[rows]], kind="stable")]
 
 
-def _known_base_s(round_trips: RoundTripColumns, measured: _Measured, places: Places, *, at_client: bool) -> Floats:
+def _known_base_s(
+    round_trips: RoundTripColumns, measured: _Measured, places: Places, variation_s: Floats, *, at_client: bool
+) -> Floats:
     """The round trip that exchanges of each connection are compared with (`_base_s`), NaN where nothing tells it or
-    two clocks timed it. At the client's side handshakes of hosts that let them wait tell none."""
+    two clocks timed it. At the client's side handshakes of hosts that let them wait tell none, and acknowledgements of
+    theirs that a timer delayed neither; `variation_s` is by member."""
     member, members = places.member, len(places.member_group)
-    data_s, plain_s, handshake_s = measured.data_s, measured.plain_s, measured.handshake_s
-    timed_s = _without_waiting(handshake_s, plain_s, member, members) if at_client else handshake_s
+    data_s, plain_s, timed_s = measured.data_s, measured.plain_s, measured.handshake_s
+    if at_client:
+        timed_s, plain_s = _without_waiting(timed_s, plain_s, variation_s, member)
     apart_s = np.fmin(plain_s, timed_s)
     is_untimed = _are_untimed(round_trips, ~np.isnan(np.fmin(data_s, apart_s)))
     data_s, apart_s = (np.where(is_untimed, np.nan, each) for each in (data_s, apart_s))
@@ -257,11 +264,15 @@ def _are_untimed(round_trips: RoundTripColumns, known: npt.NDArray[np.bool_]) ->
     return np.asarray(found | (np.count_nonzero(found) > most))
 
 
-def _without_waiting(handshake_s: Floats, plain_s: Floats, member: Ints, members: int) -> Floats:
-    """Handshakes by connection, NaN for those of hosts whose data are acknowledged sooner than any of them."""
-    least_s = quantiles(handshake_s, member, members, 0.0)
-    waiting = waits(least_s, quantiles(plain_s, member, members, 0.0))[member]
-    return np.where(waiting, np.nan, handshake_s)
+def _without_waiting(handshake_s: Floats, plain_s: Floats, variation_s: Floats, member: Ints) -> tuple[Floats, Floats]:
+    """Handshakes by connection, NaN for those of hosts whose data are acknowledged sooner than any of them; and data
+    that packets without payload acknowledged, NaN for those of such hosts that are later than the host's least by what
+    timers delay, and by more than its round trips vary (by member)."""
+    least_s, nearest_s = (quantiles(each, member, len(variation_s), 0.0) for each in (handshake_s, plain_s))
+    waiting = waits(least_s, nearest_s)[member]
+    delay_s = np.maximum(_SHORTEST_DELAY_S, _TIMES_VARIATION * variation_s)[member]
+    delayed = waiting & (plain_s - nearest_s[member] > delay_s)
+    return np.where(waiting, np.nan, handshake_s), np.where(delayed, np.nan, plain_s)
 
 
 class _Samples(Struct, frozen=True):
