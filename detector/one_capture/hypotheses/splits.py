@@ -258,13 +258,19 @@ class Groups(Struct, frozen=True, dict=True):
         return either
 
     def _own(self, behind_leg: Floats, without_leg: Floats) -> Floats:
-        """Members each behind a leg or, but for one, too near for one to show."""
-        too_short = self.priors.too_short
+        """Members each behind a leg or, but for one, too near for one to show, as a share of them is."""
+        count = np.bincount(self.group, minlength=self.count)
+        every = [self._own_given(share, behind_leg, without_leg) for share in self.priors.too_short]
+        some_shows = np.log1p(-np.mean([np.power(share, count) for share in self.priors.too_short], axis=0))
+        own: Floats = np.logaddexp.reduce(every) - np.log(len(every)) - some_shows
+        return own
+
+    def _own_given(self, too_short: float, behind_leg: Floats, without_leg: Floats) -> Floats:
+        """The same where this share is too near, and that one leg shows."""
         short = log(too_short) + without_leg
         either = np.logaddexp(log(1.0 - too_short) + behind_leg, short)
         every, none = (by_group(each, self.group, self.count) for each in (either, short))
         own: Floats = every + np.log1p(-np.exp(np.minimum(none - every, -1e-12)))
-        own -= np.log1p(-np.power(too_short, np.bincount(self.group, minlength=self.count)))
         return own
 
     @cached_property

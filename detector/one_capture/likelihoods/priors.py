@@ -22,7 +22,9 @@ class Priors(Struct, frozen=True):
     late_application: float  # of a member: late where an application answers, or a person
     balancer: float  # of a member: a leg inside the server's own site, which everything crosses
     front_end: float  # of a member of TLS or HTTP: a leg inside the server's own site that applications' answers cross
-    too_short: float  # of a member of a split group: a hidden leg shorter than the shortest that shows by itself
+    #: Of members of a split group, those with a hidden leg shorter than the shortest that shows by itself: shares, one
+    #: as probable as another, of which each group has one.
+    too_short: tuple[float, ...]
     shortest_s: float  # that leg: shorter ones take no longer than ordinary hosts do to answer
     all_ports: float  # of networks that split: all ports, rather than some
     elsewhere: float  # of ports of one host: the port leads elsewhere, and takes longer
@@ -52,6 +54,9 @@ class Priors(Struct, frozen=True):
         return 1.0 - self.late - self.late_application - self.fronts(speaks_web)
 
 
+#: Shares of density 3 (1 - s)^2, whose mean is one in four: the middles of ten parts, one as probable as another.
+_NEAR_SHARES = tuple(1 - (1 - (place + 0.5) / 10) ** (1 / 3) for place in range(10))
+
 #: At the client's side, where servers are judged. No survey counts what is assumed.
 _OF_SERVERS = Priors(
     split=0.2,
@@ -65,8 +70,9 @@ _OF_SERVERS = Priors(
     front_end=0.1,
     # Balancers stand in one building with what they balance, but for one in thirty.
     balancer=0.03,
-    # Servers beside the split point, as caches of large sites are.
-    too_short=0.25,
+    # Servers beside the split point, as caches of large sites are: one in four in the mean. How many depends on where
+    # it stands and whom its network speaks with, so that what some servers show of it tells of the others.
+    too_short=_NEAR_SHARES,
     shortest_s=0.01,
     # Nothing was counted (`other_ports`).
     all_ports=ALL_SPLIT,
@@ -112,7 +118,7 @@ _OF_CLIENTS = Priors(
     steady=0.1,
     balancer=0.0,
     front_end=0.0,
-    too_short=0.0,
+    too_short=(0.0,),
     shortest_s=0.0,
     # Counted: 258 of 303 simulated networks that split, 12 of 13 in the third laboratory (docs/decisions/105).
     all_ports=0.85,

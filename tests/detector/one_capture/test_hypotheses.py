@@ -152,7 +152,7 @@ def test_a_server_with_a_short_leg_stands_beside_others_with_longer_ones_and_not
 #: A host is prompt, or behind a split.
 PROMPT = Priors(
     split=0.2, fleet=0.0, busy=0.0, handshakes_answered=0.0, late=0.0, late_application=0.0, balancer=0.0,
-    front_end=0.0, too_short=0.0, shortest_s=0.0, all_ports=0.7, elsewhere=0.03, common_leg=0.0,
+    front_end=0.0, too_short=(0.0,), shortest_s=0.0, all_ports=0.7, elsewhere=0.03, common_leg=0.0,
 )  # fmt: skip
 
 
@@ -175,7 +175,7 @@ def test_an_answer_at_transport_speed_never_raises_a_split(talks, at_client: boo
 #: A member is prompt, or late in everything; a group may be a fleet.
 PROMPT_OR_LATE = Priors(
     split=0.2, fleet=0.05, busy=0.0, handshakes_answered=0.0, late=0.05, late_application=0.0, balancer=0.0,
-    front_end=0.0, too_short=0.0, shortest_s=0.0, all_ports=0.7, elsewhere=0.03, common_leg=0.5,
+    front_end=0.0, too_short=(0.0,), shortest_s=0.0, all_ports=0.7, elsewhere=0.03, common_leg=0.5,
 )  # fmt: skip
 
 

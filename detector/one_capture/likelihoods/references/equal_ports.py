@@ -56,7 +56,8 @@ def equal_port_nats(
         of_member = (legs * np.exp(np.minimum(nats, 0.0))).sum(axis=1) / legs.sum(axis=1)
         group = places.member_group[known]
         # A leg too short to show makes no port nearer.
-        shown = np.log((1 - priors.too_short) * of_member + priors.too_short)
+        too_short = float(np.mean(priors.too_short))
+        shown = np.log((1 - too_short) * of_member + too_short)
         apart = np.exp(np.bincount(group, weights=shown, minlength=groups))
         other = np.zeros(groups)
         other[group] = split[places.member_group[reference[known]]]
