@@ -39,6 +39,9 @@ OWN_SHARE = 0.1
 #: A host has addresses of one network, or of two where it has two uplinks; servers of more are several hosts.
 _NETWORKS_OF_A_HOST = 2
 
+#: Answers to fewer requests may all have come late by themselves: programs that answer NTP or STUN wait for their turn.
+_FEWEST_ANSWERS = 3
+
 _SIDES = tuple(GroupSide)
 
 #: The columns that say which end of a connection is near.
@@ -137,24 +140,28 @@ def judged_sides(
         return (GroupSide.CLIENT,)
     if _connect_first(columns["handshake_syn_ack_ns"][servers_s < OWN_HOST_S]):
         return (GroupSide.CLIENT,) if to_client_s < OWN_HOST_S else (GroupSide.CLIENT, GroupSide.SERVER)
-    addresses = columns["server_address"][servers_s < beside_s]
+    beside = servers_s < beside_s
+    addresses = columns["server_address"][beside]
     are_one_host = _networks(addresses) <= _NETWORKS_OF_A_HOST and not _answer_from_afar(
-        addresses, references, to_server_s
+        addresses, servers_s[beside], references
     )
     return (GroupSide.SERVER,) if are_one_host else (GroupSide.CLIENT, GroupSide.SERVER)
 
 
-def _answer_from_afar(addresses: npt.NDArray[np.uint8], references: References | None, tcp_s: float) -> bool:
-    """Whether a host of these addresses, whose TCP answers within `tcp_s`, takes so long for everything else that it
-    is not here: a kernel answers echo as soon as a SYN."""
+def _answer_from_afar(addresses: npt.NDArray[np.uint8], tcp_s: Floats, references: References | None) -> bool:
+    """Whether a host of these connections (their servers' addresses, and the least times in which TCP answered) takes
+    so long for everything else that it is not here: a kernel answers echo as soon as a SYN."""
     if references is None or not len(references):
         return False
     tied = references.tied()
     prompt = tied.of(np.isin(tied.kind, PROMPT_KINDS))
-    numbers, distinct_rows = address_numbers(np.concatenate([addresses, prompt.host_address]))
-    of_hosts, answering = np.split(numbers, [len(addresses)])
-    least_s = quantiles(prompt.round_trip_ns / 1e9, answering.astype(np.int64), len(distinct_rows), 0.0)
-    return bool((least_s[of_hosts] * OWN_SHARE > max(tcp_s, OWN_HOST_S)).any())
+    numbers, hosts = address_numbers(np.concatenate([addresses, prompt.host_address]))
+    of_connections, answering = np.split(numbers.astype(np.int64), [len(addresses)])
+    answers = np.bincount(answering, minlength=len(hosts))
+    least_s = quantiles(prompt.round_trip_ns / 1e9, answering, len(hosts), 0.0)
+    typical_s = quantiles(tcp_s, of_connections, len(hosts), 0.5)  # NaN for hosts without connections
+    is_afar = least_s * OWN_SHARE > np.maximum(typical_s, OWN_HOST_S)
+    return bool((is_afar & (answers >= _FEWEST_ANSWERS)).any())
 
 
 def _by_one_end(to_client_s: float, to_server_s: float) -> tuple[GroupSide, ...]:
