@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
+from threading import RLock
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -81,6 +82,7 @@ class EvidenceTable:
         self._strength = array("d")
         self._latest: list[Sequence[Evidence]] = []  # of connections that are not packed yet
         self._later = deque[Later]()  # what gives columns, which are asked for when any evidence is
+        self._packing = RLock()  # results are read by several threads
         self._packed = BytesColumn()  # what is kept of connections that were added together
         self._numbers: dict[int, Sequence[Kept]] = {}  # blocks of numbers alone, which are not packed
         self._packed_until = array("q")  # the row after the last one of each of these
@@ -90,7 +92,10 @@ class EvidenceTable:
 
     def __getstate__(self) -> dict[str, object]:
         self._pack()
-        return self.__dict__
+        return {name: value for name, value in self.__dict__.items() if name != "_packing"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__ = {**state, "_packing": RLock()}
 
     def append(self, evidence: Sequence[Evidence]) -> None:
         """Add what was found on one more connection."""
@@ -107,7 +112,7 @@ class EvidenceTable:
 
     def append_later(self, found: Later) -> None:
         """Add what was found on more connections, in blocks of so many: `found` is called when any evidence is asked
-        for, which a table of verdicts never does."""
+        for, which a table of verdicts never does. What it raises is raised there, each time."""
         if self._latest:
             self._pack()
         self._later.append(found)
@@ -161,13 +166,18 @@ class EvidenceTable:
         self._packed_until.extend(row + end for end in other._packed_until)
 
     def _pack(self) -> None:
-        while self._later:
-            for count, columns in self._later.popleft()():
-                self._append_columns(count, columns)
-        if self._latest:
-            latest, self._latest = self._latest, []
-            parts = [part for placed in zip_longest(*latest) for part in columns_of(placed)]
-            self._append_columns(len(latest), parts)
+        if not (self._later or self._latest):
+            return
+        with self._packing:
+            while self._later:
+                # Nothing is forgotten that could not be made, and other threads wait for what is not there yet.
+                for count, columns in list(self._later[0]()):
+                    self._append_columns(count, columns)
+                self._later.popleft()
+            if latest := self._latest:
+                parts = [part for placed in zip_longest(*latest) for part in columns_of(placed)]
+                self._append_columns(len(latest), parts)
+                self._latest = []
 
     def __getitem__(self, row: int) -> tuple[Evidence, ...]:
         """What was found on a connection."""

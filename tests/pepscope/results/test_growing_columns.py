@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import pickle
+import time
 from array import array
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -172,6 +176,43 @@ def test_what_is_not_asked_for_is_not_made() -> None:
     joined = EvidenceTable()
     joined.append_later(lambda: [(1, [])])
     assert joined[0] == ()
+
+
+def later(number: int) -> EvidenceColumns:
+    """What is found on one connection."""
+    figure = np.array([float(number)])
+    return EvidenceColumns(FORM, np.zeros(1, np.int64), figure, (figure, np.array([number]), figure))
+
+
+def test_what_could_not_be_made_is_asked_for_again() -> None:
+    table, answers = EvidenceTable(), [MemoryError, None]
+
+    def found() -> Any:
+        if answer := answers.pop(0):
+            raise answer
+        return [(1, [later(0)])]
+
+    table.append_later(found)
+    table.append_later(lambda: [(1, [later(1)])])
+    with pytest.raises(MemoryError):
+        table.forms(1)
+    assert [table[row][0].numbers["count"] for row in range(2)] == [0, 1]
+
+
+def test_threads_that_ask_at_once_read_the_same() -> None:
+    table, count = EvidenceTable(), 20
+
+    def found(number: int) -> Any:
+        time.sleep(0.001)  # others run meanwhile
+        return [(1, [later(number)])]
+
+    for number in range(count):
+        table.append_later(partial(found, number))
+    with ThreadPoolExecutor(4) as threads:
+        read = [*threads.map(lambda row: table[row][0].numbers["count"], range(count - 1, -1, -1))]
+    assert read == [*range(count - 1, -1, -1)]
+    again = copy.deepcopy(table)
+    assert [again[row] for row in range(count)] == [table[row] for row in range(count)]
 
 
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(1, 3))
