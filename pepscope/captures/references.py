@@ -85,7 +85,7 @@ class References(Struct, frozen=True):
         with needed():
             import pandas as pd
 
-        from pepscope.captures.tables.connection_frame import address_texts
+        from pepscope.captures.tables.addresses import address_texts
 
         columns = {name: getattr(self, name) for name in self.__struct_fields__}
         columns["host_address"] = address_texts(self.host_address)
