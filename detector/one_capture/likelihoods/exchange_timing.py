@@ -218,17 +218,18 @@ def _timed_rows(exchanges: Exchanges, asked: int, places: Places, base_s: Floats
 def _known_base_s(
     round_trips: RoundTripColumns, measured: _Measured, places: Places, variation_s: Floats, *, at_client: bool
 ) -> Floats:
-    """The round trip that exchanges of each connection are compared with (`_base_s`), NaN where nothing tells it or
-    two clocks timed it. At the client's side handshakes of hosts that let them wait tell none, and acknowledgements of
-    theirs that a timer delayed neither; `variation_s` is by member."""
+    """The round trip that exchanges of each connection are compared with (`_base_s`), NaN where nothing tells it, two
+    clocks timed it, or a timer may have. At the client's side handshakes of hosts that let them wait tell none;
+    `variation_s` is by member."""
     member, members = places.member, len(places.member_group)
-    data_s, plain_s, timed_s = measured.data_s, measured.plain_s, measured.handshake_s
+    data_s, timed_s = measured.data_s, measured.handshake_s
+    may_be_delayed = np.zeros(len(member), np.bool_)
     if at_client:
-        timed_s, plain_s = _without_waiting(timed_s, plain_s, variation_s, member)
-    apart_s = np.fmin(plain_s, timed_s)
+        timed_s, may_be_delayed = _without_waiting(measured, variation_s, member)
+    apart_s = np.fmin(measured.plain_s, timed_s)
     is_untimed = _are_untimed(round_trips, ~np.isnan(np.fmin(data_s, apart_s)))
     data_s, apart_s = (np.where(is_untimed, np.nan, each) for each in (data_s, apart_s))
-    return np.where(is_untimed, np.nan, _base_s(data_s, apart_s, member, members))
+    return np.where(is_untimed | may_be_delayed, np.nan, _base_s(data_s, apart_s, member, members))
 
 
 def _are_at_once(exchanges: Exchanges, rows: Ints, opened_ns: Ints | None) -> npt.NDArray[np.bool_]:
@@ -264,15 +265,20 @@ def _are_untimed(round_trips: RoundTripColumns, known: npt.NDArray[np.bool_]) ->
     return np.asarray(found | (np.count_nonzero(found) > most))
 
 
-def _without_waiting(handshake_s: Floats, plain_s: Floats, variation_s: Floats, member: Ints) -> tuple[Floats, Floats]:
-    """Handshakes by connection, NaN for those of hosts whose data are acknowledged sooner than any of them; and data
-    that packets without payload acknowledged, NaN for those of such hosts that are later than the host's least by what
-    timers delay, and by more than its round trips vary (by member)."""
+def _without_waiting(measured: _Measured, variation_s: Floats, member: Ints) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Handshakes by connection, NaN for those of hosts whose data are acknowledged sooner than any of them; and of
+    such hosts the connections whose data a timer may have acknowledged: later than the host's least by what timers
+    delay, by more than its round trips vary (by member), and never more than a segment at once.
+
+    Nothing times these. That the path to them is the host's least, and all beyond it a leg, would take a radio link
+    that is slow for short connections for one.
+    """
+    plain_s, handshake_s = measured.plain_s, measured.handshake_s
     least_s, nearest_s = (quantiles(each, member, len(variation_s), 0.0) for each in (handshake_s, plain_s))
     waiting = waits(least_s, nearest_s)[member]
     delay_s = np.maximum(_SHORTEST_DELAY_S, _TIMES_VARIATION * variation_s)[member]
-    delayed = waiting & (plain_s - nearest_s[member] > delay_s)
-    return np.where(waiting, np.nan, handshake_s), np.where(delayed, np.nan, plain_s)
+    may_be_delayed = waiting & (plain_s - nearest_s[member] > delay_s) & np.isnan(measured.prompt_10_s)
+    return np.where(waiting, np.nan, handshake_s), may_be_delayed
 
 
 class _Samples(Struct, frozen=True):

@@ -55,6 +55,16 @@ def test_servers_near_the_split_point_tell_that_others_are() -> None:
     assert split([*near[:3], *far]) > 0.65
 
 
+def test_a_radio_link_that_is_slow_for_short_connections_is_no_leg() -> None:
+    """It wakes up for handshakes, carries a long transfer in 9 ms, and what is short on a slower channel. A timer may
+    have delayed the acknowledgements of this; that it did, and a leg is why answers are as late, is said by nothing."""
+    long = Talk(HOSTS[0], [(HELLO, 0.3), (TLS, 0.4)] * 3, 9.0, handshake_ms=99.0, round_trips=40)
+    short = [
+        Talk(HOSTS[0], [(TLS, 0.3)] * 3, 98.0 + late, handshake_ms=98.4 + late, round_trips=3) for late in range(5)
+    ]
+    assert split([long, *short]) < 0.05
+
+
 def crossing(times: Callable[[int], int], late_ms: float = 0.4) -> list[Talk]:
     """Connections of which each asks as it opens, and once more: first answers cross the leg so many `times`."""
     return [

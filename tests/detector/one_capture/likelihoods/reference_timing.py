@@ -59,29 +59,28 @@ def timed(asked: Sequence[Asked], trips: Sequence[Trips], member_of: Sequence[in
 def _base_s(connection: int, trips: Sequence[Trips], member_of: Sequence[int], way: Direction) -> float | None:
     """Of handshakes and plain acknowledgements: the connection's own, unless answers came 10 ms sooner, or else the
     least of its member's, unless they did so, too. Servers' handshakes count for nothing where the member's data were
-    acknowledged sooner than any of them by 10 ms, and neither do plain acknowledgements there that come a receiver's
-    delay later than the member's least, and four times what its round trips vary, if that is known."""
+    acknowledged sooner than any of them by 10 ms; nothing tells it there where plain acknowledgements, none of them
+    prompt, come a receiver's delay later than the member's least, and four times what its round trips vary, if that is
+    known."""
     mates = [each for each, member in zip(trips, member_of, strict=True) if member == member_of[connection]]
     plain_s, handshake_s = (_low([_s(time) for time in times], 0.0) for times in zip(*(
         (each.least_ms, each.handshake_ms) for each in mates
     ), strict=True))  # fmt: skip
     waits = way is Direction.UP and None not in (plain_s, handshake_s) and handshake_s > plain_s + 0.01
-    varies_s, latest_s = _variation(mates), None
-    if waits and plain_s is not None and varies_s is not None:
-        latest_s = plain_s + max(0.036, 4 * varies_s)
+    varies_s, least_s = _variation(mates), _s(trips[connection].least_ms)
+    is_known = None not in (plain_s, varies_s, least_s) and trips[connection].prompt_10_ms is None
+    if waits and is_known and least_s > plain_s + max(0.036, 4 * varies_s):
+        return None
     data_s = _least(trips[connection], False)
-    own_s, others_s = _apart(trips[connection], waits, latest_s), [_apart(each, waits, latest_s) for each in mates]
-    for base_s in (own_s, _low(others_s, 0.0)):
+    for base_s in (_apart(trips[connection], waits), _low([_apart(each, waits) for each in mates], 0.0)):
         if base_s is not None and (data_s is None or data_s >= base_s - 0.01):
             return base_s if data_s is None else min(base_s, data_s)
     return None
 
 
-def _apart(each: Trips, waits: bool, latest_s: float | None) -> float | None:
-    handshake_s, plain_s = None if waits else _s(each.handshake_ms), _s(each.least_ms)
-    if plain_s is not None and latest_s is not None and plain_s > latest_s:
-        plain_s = None
-    known = [time for time in (plain_s, handshake_s) if time is not None]
+def _apart(each: Trips, waits: bool) -> float | None:
+    handshake_s = None if waits else _s(each.handshake_ms)
+    known = [time for time in (_s(each.least_ms), handshake_s) if time is not None]
     return min(known, default=None)
 
 
