@@ -1,9 +1,10 @@
 """Whether answers take longer at one of two captures throughout, as one transfer's do at its client's side.
 
-What an answer takes there holds what it takes at the server's side, whatever the clocks' offset, their drift and the
-path do. Of strangers either host may be the slower, from connection to connection. By how much the times of a capture
-err is not known beforehand, but handshakes err by as much and vary by more: the SYN-ACKs that a capture shows after
-their SYNs, or the ACKs after these, within a few tens of microseconds of each other where it is taken at a host.
+What an answer takes there holds what it takes at the server's side, whatever the clocks' offset and the path are. Of
+strangers either host may be the slower, from connection to connection. By how much the times of a capture err is not
+known beforehand, but handshakes err by as much and vary by more: the SYN-ACKs that a capture shows after their SYNs, or
+the ACKs after these, within a few tens of microseconds of each other where it is taken at a host. They do not show it
+where they all fall into one tick of the clock. Two clocks drift apart while an answer is awaited.
 
 Of n pairs whose answers differ by more than that, k are slower on the side where fewer are. One transfer each: a share
 s that lost a first copy, k / n or one in twenty if that is less. Strangers: any share alike (Laplace's rule of
@@ -23,7 +24,9 @@ from statistics import fmean
 
 import numpy as np
 
+from detector.clocks.capture_ticks import TICKING_SHARE
 from detector.pairing.starts.clock_bounds import CONTRADICTION_NATS, TIME_ERROR_NS, Pair
+from detector.pairing.starts.times import CLOCK_DRIFT
 from pepscope.captures.connections import Connection
 
 #: Of fewer handshakes the rarest are not seen.
@@ -34,7 +37,8 @@ def turns_nats(pairs: Sequence[Pair]) -> float:
     """Log-likelihood ratio (nats) for one transfer each against strangers, by which capture shows longer answers; never
     positive. Answers that are awaited at one time in either capture count once."""
     error_ns = sum(_error_ns([pair[side] for pair in pairs]) for side in range(2))
-    return one_side_nats([longer_ns for longer_ns in _longer_ns(pairs) if abs(longer_ns) > error_ns])
+    awaited = _awaited_ns(pairs)
+    return one_side_nats([longer for longer, took in awaited if abs(longer) > error_ns + CLOCK_DRIFT * took])
 
 
 def one_side_nats(longer_ns: Collection[float]) -> float:
@@ -48,22 +52,23 @@ def one_side_nats(longer_ns: Collection[float]) -> float:
     return min(0.0, one_transfer + math.log(count + 1) + ways)
 
 
-def _longer_ns(pairs: Iterable[Pair]) -> list[float]:
-    """By how much answers take longer in the first capture (ns); the mean of those that are awaited at one time, as one
-    cause may delay them, and equal transfers may be paired crosswise.
+def _awaited_ns(pairs: Iterable[Pair]) -> list[tuple[float, float]]:
+    """By how much answers take longer in the first capture, and how long they take (ns); the means of those that are
+    awaited at one time, as one cause may delay them, and equal transfers may be paired crosswise.
 
     Pairs of other lengths are left out: the first data of both captures may be different ones.
     """
     turns = (map(_turn, pair) for pair in pairs if _is_of_equal_lengths(*pair))
     seen = [(one, two) for one, two in turns if one and two]
-    awaited: list[list[float]] = []
+    awaited: list[list[tuple[int, int]]] = []
     last_ns = [-math.inf, -math.inf]
     for one, two in sorted(seen, key=lambda turn: turn[0][0] + turn[1][0]):
         if min(one) > last_ns[0] and min(two) > last_ns[1]:
             awaited.append([])
         last_ns = [max(last_ns[0], *one), max(last_ns[1], *two)]
-        awaited[-1].append((one[1] - one[0]) - (two[1] - two[0]))
-    return [fmean(each) for each in awaited]
+        took = one[1] - one[0], two[1] - two[0]
+        awaited[-1].append((took[0] - took[1], max(map(abs, took))))
+    return [(fmean(longer for longer, _ in each), fmean(took for _, took in each)) for each in awaited]
 
 
 def _turn(connection: Connection) -> tuple[int, int] | None:
@@ -84,9 +89,19 @@ def _error_ns(connections: Sequence[Connection]) -> float:
         for half in ([each.handshake_syn_ack_ns for each in connections], [c.handshake_ack_ns for c in connections])
     ]
     answered_ns = [turn[1] - turn[0] for turn in map(_turn, connections) if turn]
-    steps_ns = [more - less for less, more in pairwise(sorted({*halves[0], *halves[1], *answered_ns}))]
     spreads_ns = [_spread_ns(half) for half in halves if len(half) >= _FEWEST]
-    return max(min([*spreads_ns, TIME_ERROR_NS]), min(steps_ns, default=0))
+    return max(min([*spreads_ns, TIME_ERROR_NS]), _tick_ns([*halves[0], *halves[1], *answered_ns]))
+
+
+def _tick_ns(took_ns: Sequence[int]) -> float:
+    """By how much a clock ticks (ns), by times between packets: no less than these differ by. Where many packets have
+    the time of the one before, the least time that passes otherwise: ticks of a clock that is adjusted differ a little,
+    and so do sums of them."""
+    steps_ns = [more - less for less, more in pairwise(sorted(set(took_ns)))]
+    passed_ns = [abs(each) for each in took_ns if each]
+    if len(took_ns) - len(passed_ns) >= TICKING_SHARE * max(len(took_ns), 1):
+        return min(passed_ns, default=math.inf)
+    return min(steps_ns, default=0)
 
 
 def _spread_ns(times_ns: Sequence[int]) -> float:

@@ -58,6 +58,19 @@ def transfers(
     return list(zip(ones, twos, strict=True))
 
 
+def through_proxy(
+    made: np.random.Generator, count: int, work_ms: float,
+    one: Callable[[FloatArray], FloatArray], two: Callable[[FloatArray], FloatArray],
+) -> list[Pair]:  # fmt: skip
+    """Exchanges, one at a time, on both sides of a proxy that forwards within some 50 us, by two clocks."""
+    up_ms = np.cumsum(_GAP_MS + made.exponential(20 * work_ms, count))
+    there, back = 0.02 + made.exponential(0.03, (2, count))
+    worked = made.exponential(work_ms, count)
+    ones = captured(up_ms, up_ms + there + worked + back, made, one)
+    twos = captured(up_ms + there, up_ms + there + worked, made, two)
+    return list(zip(ones, twos, strict=True))
+
+
 def strangers(made: np.random.Generator, count: int) -> list[Pair]:
     """What one client asks of two hosts at once, each of which answers in its own time."""
     up_ms = np.arange(count) * _GAP_MS
@@ -94,6 +107,30 @@ def test_coarse_clocks_show_no_strangers(tick_ms: float) -> None:
 
     for work_ms in (0.3, 5.0):
         assert min(nats_of(partial(transfers, count=40, path_ms=0.01, clock=ticking, work_ms=work_ms))) > -1.0
+
+
+@pytest.mark.parametrize("tick_ms", [0.5, 0.9766, 1.000037, 2.0001])
+@pytest.mark.parametrize("ticks_at_client", [True, False])
+def test_clocks_that_tick_unevenly_show_no_strangers(tick_ms: float, ticks_at_client: bool) -> None:
+    """Times that are cut to microseconds differ by one where none passes, and handshakes fall into one tick."""
+
+    def ticking(time_ns: FloatArray) -> FloatArray:
+        return np.floor(np.floor(time_ns / (tick_ms * _MS)) * tick_ms * 1000) * 1000
+
+    clocks = (ticking, as_it_is)[:: 1 if ticks_at_client else -1]
+    for work_ms in (0.3, 5.0):
+        found = nats_of(lambda made, work_ms=work_ms: through_proxy(made, 30, work_ms, *clocks))  # type: ignore[misc]
+        assert min(found) > -1.0
+
+
+@pytest.mark.parametrize("drift_ppm", [20.0, -100.0])
+@pytest.mark.parametrize("work_ms", [500.0, 5_000.0])
+def test_clocks_that_drift_while_answers_are_awaited_show_no_strangers(drift_ppm: float, work_ms: float) -> None:
+    def drifting(time_ns: FloatArray) -> FloatArray:
+        return time_ns * (1 + drift_ppm * 1e-6)
+
+    assert min(nats_of(partial(through_proxy, count=30, work_ms=work_ms, one=as_it_is, two=drifting))) > -1.0
+    assert min(nats_of(partial(through_proxy, count=30, work_ms=work_ms, one=drifting, two=as_it_is))) > -1.0
 
 
 def test_times_without_handshakes_may_err_by_a_millisecond() -> None:
