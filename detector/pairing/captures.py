@@ -15,14 +15,13 @@ from detector.pair import DatagramLeg, Pair, StreamAlignment, Vantage
 from detector.pairing.alignment import align, align_all
 from detector.pairing.candidates import lead_through_one_host
 from detector.pairing.confidence import CONFIDENCE, RIVALLED, SMALL_BYTES, leg_confidence, pairing_confidence
-from detector.pairing.loading import SummaryRows, load_vantages
+from detector.pairing.loading import SummaryRows, load_vantage, load_vantages
 from detector.pairing.match import Ground, Match
 from detector.pairing.matching import Matcher
 from detector.pairing.same_request import another_answer, same_request
 from detector.pairing.server_index import ServerIndex
-from detector.pairing.starts.turns_within import turns_within_nats
+from detector.pairing.starts.turns_within import TurnsWithin
 from detector.streams.loaded import LoadedPairs
-from detector.streams.set_back import continued
 from detector.streams.sides import Sides
 from detector.streams.summaries import Summaries
 from detector.vantage.capture_sides import (
@@ -31,7 +30,6 @@ from detector.vantage.capture_sides import (
     first_is_client_side,
     is_timed,
 )
-from detector.vantage.not_captured import without_blanked
 from detector.vantage.swapped_sides import swap_guessed_sides
 from pepscope.captures.capture import Capture
 from pepscope.captures.connection_source import ConnectionSource
@@ -67,6 +65,7 @@ class PairedCaptures:
         self._second = second
         self._options = options
         self._lean = self._capture_lean()
+        self._turns = TurnsWithin(self._alternative)
 
     def __len__(self) -> int:
         return len(self.matches)
@@ -76,13 +75,21 @@ class PairedCaptures:
 
     def pair(self, match: Match) -> Pair:
         """Load one pair; where the match has rivals its confidence allows for these being the truth."""
-        first = None if match.first is None else _vantage(self._first, match.first)
-        second = None
-        if match.second is not None and self._second is not None:
-            second = _vantage(self._second, match.second)
+        first, second = self._loaded(match)
         if first is None or second is None:
             alone = self._single(first or second, match)
             return alone if match.leg is None else self._with_leg(alone, match.leg)
+        pair = self._of_two(match, first, second)
+        if pair.encrypted:
+            return pair
+        seen = _Transfers(pair, match, self._turns)
+        confidence = pairing_confidence(match.ground, pair.alignment.values(), seen, match.one_transfer_nats)
+        if match.rivals:
+            confidence = min(confidence * logistic(match.margin), RIVALLED)
+        return replace(pair, pairing_confidence=confidence)
+
+    def _of_two(self, match: Match, first: Vantage, second: Vantage) -> Pair:
+        """The pair of a match as if it were the truth."""
         if match.sides_swapped:
             first, second = swap_guessed_sides(first, second)
         client_side, server_side = (first, second) if self._is_first_nearer(first, second) else (second, first)
@@ -90,11 +97,19 @@ class PairedCaptures:
             sure = CONFIDENCE[match.ground]
             return Pair(client_side, server_side, {}, sure, self._options, None, str(match.ground), encrypted=True)
         alignment = {direction: align(client_side, server_side, direction) for direction in DIRECTIONS}
-        pair = Pair(client_side, server_side, alignment, 1.0, self._options, pairing_ground=str(match.ground))
-        confidence = pairing_confidence(match.ground, alignment.values(), _Transfers(pair), match.one_transfer_nats)
-        if match.rivals:
-            confidence = min(confidence * logistic(match.margin), RIVALLED)
-        return replace(pair, pairing_confidence=confidence)
+        return Pair(client_side, server_side, alignment, 1.0, self._options, pairing_ground=str(match.ground))
+
+    def _alternative(self, match: Match) -> Pair:
+        """The pair of a match that has both connections."""
+        first, second = self._loaded(match)
+        assert first is not None
+        assert second is not None
+        return self._of_two(match, first, second)
+
+    def _loaded(self, match: Match) -> tuple[Vantage | None, Vantage | None]:
+        first, second = match.first, match.second
+        one = None if first is None else load_vantage(self._first, first)
+        return one, None if second is None or self._second is None else load_vantage(self._second, second)
 
     def pairs(self, matches: Sequence[Match]) -> Sequence[Pair]:
         """Load many pairs, those of two connections that lie over each other as they are together."""
@@ -165,7 +180,8 @@ class PairedCaptures:
             key = match.ground, id(alignment), match.one_transfer_nats
             confidence = known.get(key)
             if confidence is None:
-                seen = _Transfers(Pair(sides.clients[row], sides.servers[row], alignment, 1.0, self._options))
+                pair = Pair(sides.clients[row], sides.servers[row], alignment, 1.0, self._options)
+                seen = _Transfers(pair, match, self._turns)
                 confidence = pairing_confidence(match.ground, alignment.values(), seen, match.one_transfer_nats)
                 if not seen.was_asked:
                     known[key] = confidence
@@ -325,8 +341,8 @@ def _with_encrypted_legs(matches: Sequence[Match], assigned: Sequence[Legs]) -> 
 class _Transfers:
     """What two connections that may be one show of each other; looked for where it is asked."""
 
-    def __init__(self, pair: Pair) -> None:
-        self._pair = pair
+    def __init__(self, pair: Pair, match: Match, turns: TurnsWithin) -> None:
+        self._pair, self._match, self._turns = pair, match, turns
         self._client_side, self._server_side = pair.vantages
         self._same_transfers = pair.options.same_transfers
         self.was_asked = False
@@ -364,7 +380,7 @@ class _Transfers:
     def turns_nats(self) -> float:
         """What their turns show against two transfers."""
         self.was_asked = True
-        return turns_within_nats(self._pair)
+        return self._turns.nats(self._match, self._pair)
 
 
 def _addresses_in_common(client_side: Connection, server_side: Connection) -> bool:
@@ -375,15 +391,6 @@ def _addresses_in_common(client_side: Connection, server_side: Connection) -> bo
 def _stream_bytes(vantage: Vantage) -> int:
     """What both directions carried."""
     return vantage.connection.up.stream_bytes + vantage.connection.down.stream_bytes
-
-
-def _vantage(capture: ConnectionSource, number: int) -> Vantage:
-    seen = continued(capture.packets(number))
-    payload = capture.payload(number)
-    for direction in DIRECTIONS:
-        payload[direction] = without_blanked(payload[direction])
-    connection = capture.connections[number]
-    return Vantage(capture.path, connection, seen.packets, payload, seen.clock_set_back)
 
 
 def _packets(capture: ConnectionSource, numbers: Sequence[int]) -> Sequence[int] | Int64Array:

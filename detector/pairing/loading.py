@@ -1,15 +1,18 @@
-"""Connections of a capture loaded together: packets and payload by one call, summaries as columns."""
+"""Connections of a capture, loaded one at a time or together: packets and payload by one call, summaries as columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from detector.pair import Vantage
 from detector.streams.curves import DOUBTED_STEP_NS
 from detector.streams.loaded import LoadedVantages
 from detector.streams.set_back import continued
 from detector.vantage.not_captured import without_blanked
 from pepscope.captures.capture import Capture
+from pepscope.captures.connection_source import ConnectionSource
 from pepscope.captures.connections import Connection
+from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction
 from pepscope.captures.tables.texts import SlicedTexts
 
@@ -28,6 +31,15 @@ class SummaryRows:
     def connection(self, row: int) -> Connection:
         """The summary of one of them."""
         return self._capture.connections[self.numbers[row]]
+
+
+def load_vantage(capture: ConnectionSource, number: int) -> Vantage:
+    """This connection as the capture shows it."""
+    seen = continued(capture.packets(number))
+    payload = capture.payload(number)
+    for direction in DIRECTIONS:
+        payload[direction] = without_blanked(payload[direction])
+    return Vantage(capture.path, capture.connections[number], seen.packets, payload, seen.clock_set_back)
 
 
 def load_vantages(capture: Capture, numbers: Sequence[int]) -> LoadedVantages:

@@ -41,6 +41,7 @@ class Match(Struct, frozen=True):
     all connections explains the captures with this match than without it. `rivals`: the matches of either connection in
     pairings that are nearly as good, the best first. `one_transfer_nats`: what all pairs between the same servers show
     together for one transfer each, against strangers' (`starts.one_clock`), where content is the ground.
+    `alternatives`: a match that has rivals and turns, and all of its rivals; these have the same.
     """
 
     first: int | None
@@ -51,6 +52,7 @@ class Match(Struct, frozen=True):
     margin: float = math.inf
     rivals: tuple[Match, ...] = ()
     one_transfer_nats: float = 0.0
+    alternatives: tuple[Match, ...] = ()
 
     @property
     def is_plain(self) -> bool:

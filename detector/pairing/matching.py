@@ -16,7 +16,7 @@ match what sequence numbers settle; packets and payload samples are asked for on
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -41,6 +41,7 @@ from detector.pairing.content_candidates import by_payload
 from detector.pairing.match import Candidate, Ground, Match
 from detector.pairing.starts.times import CLOCK_DRIFT, CLOCK_SLACK_NS, KNOWN_CLOCK_SLACK_NS, start_nats
 from detector.pairing.starts.together import IDENTITY, StartsTogether
+from detector.pairing.starts.turns_within import has_turns
 from detector.pairing.summary_columns import SummaryColumns, same_sequence_numbers
 from pepscope.captures.connection_source import ConnectionSource
 from pepscope.captures.connections import Connection
@@ -179,15 +180,22 @@ class Matcher:
         chosen = assign([Edge(c.first, c.second, c.nats) for c in weighed])
         matches = []
         for choice in chosen:
-            rivals = [weighed[place] for place, loss in choice.rivals[:MOST_RIVALS] if loss < RIVAL_NATS]
             match = self._match(weighed[choice.edge], several=bool(choice.rivals))
-            if match.ground is Ground.PAYLOAD_AND_TIME and self._are_of_several_hosts(
-                weighed[choice.edge], [weighed[place] for place, _ in choice.rivals]
-            ):
+            others = [weighed[place] for place, _ in choice.rivals]
+            if match.ground is Ground.PAYLOAD_AND_TIME and self._are_of_several_hosts(weighed[choice.edge], others):
                 match = replace(match, ground=Ground.PAYLOAD_OF_SEVERAL_HOSTS)
-            others = tuple(self._match(rival, several=True) for rival in rivals)
-            matches.append(replace(match, margin=choice.margin, rivals=others))
+            near = [weighed[place] for place, loss in choice.rivals if loss < RIVAL_NATS]
+            matches.append(self._with_rivals(replace(match, margin=choice.margin), near))
         self._take(matches)
+
+    def _with_rivals(self, match: Match, rivals: Sequence[Candidate]) -> Match:
+        """A match of which these are the rivals, the best first."""
+        connection = None if match.first is None else self.left[match.first]
+        if not rivals or connection is None or not has_turns(connection):
+            return replace(match, rivals=tuple(self._match(each, several=True) for each in rivals[:MOST_RIVALS]))
+        others = [self._match(each, several=True) for each in rivals]
+        match, *others = (replace(each, alternatives=(match, *others)) for each in (match, *others))
+        return replace(match, rivals=tuple(others[:MOST_RIVALS]))
 
     def _are_of_several_hosts(self, candidate: Candidate, rivals: Iterable[Candidate]) -> bool:
         """Whether a rival of this candidate leads from another client, or to another server, than what it rivals."""

@@ -5,21 +5,26 @@ side later, by the whole way between the captures and back, than it passes the s
 two clocks, exceeds the delay of data down beside them. Clocks that were set in between change one turn each, however
 often, so that only two transfers contradict one another at many. Times err by less than successive delays vary in the
 direction that is the steadier one.
+
+Halves of two transfers contradict one another as strangers do. Of equal transfers that may be paired crosswise only
+those are strangers' that contradict each other in all pairings that might be true.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from detector.clocks.capture_ticks import ticks_s
 from detector.clocks.clouds import FlowClouds, clouds_of
 from detector.pair import Pair
+from detector.pairing.match import Match
 from detector.pairing.starts.clock_bounds import TIME_ERROR_NS
 from detector.pairing.starts.turns import one_side_nats
 from detector.streams.known import are_known
+from pepscope.captures.connections import Connection
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray
@@ -29,13 +34,41 @@ from pepscope.results.verdicts import FloatArray
 _FEWEST = 4
 
 
+class TurnsWithin:
+    """What turns within connections show, of each pair once; `load` gives the pair of a match, as `turns_within_nats`
+    takes it."""
+
+    def __init__(self, load: Callable[[Match], Pair]) -> None:
+        self._load = load
+        self._known: dict[tuple[int | None, int | None], float] = {}
+
+    def nats(self, match: Match, pair: Pair) -> float:
+        """The ratio for a match, whose pair is loaded: the greatest of those of its alternatives."""
+        greatest = turns_within_nats(pair)
+        for each in match.alternatives:
+            if greatest == 0.0:
+                break
+            greatest = max(greatest, self._nats_of(each))
+        return greatest
+
+    def _nats_of(self, match: Match) -> float:
+        key = match.first, match.second
+        if key not in self._known:
+            self._known[key] = turns_within_nats(self._load(match))
+        return self._known[key]
+
+
+def has_turns(connection: Connection) -> bool:
+    """Whether a connection has as many data packets in either direction as show something."""
+    return min(connection.up.data_packets, connection.down.data_packets) >= _FEWEST
+
+
 def turns_within_nats(pair: Pair) -> float:
     """Log-likelihood ratio (nats) for one transfer against two, by the turns of this connection; never positive.
 
     `pair` has both sides, whose streams lie over each other as its alignment says.
     """
-    flows = [vantage.flow(direction) for vantage in pair.vantages for direction in DIRECTIONS]
-    if min(flow.data_packets for flow in flows) < _FEWEST:
+    if not all(has_turns(vantage.connection) for vantage in pair.vantages):
         return 0.0
     clouds = clouds_of([pair])[0]
     if len(clouds) < len(DIRECTIONS):

@@ -57,7 +57,11 @@ def test_a_lone_pair_contradicts_clocks_that_are_said_to_be_synchronised(tmp_pat
 
 @pytest.mark.parametrize(
     "places",
-    [("leader-to-one-follower", "leader-to-other-follower"), ("asked-at-once-one-host", "asked-at-once-other-host")],
+    [
+        ("leader-to-one-follower", "leader-to-other-follower"),
+        ("at-once/leader-to-one-follower", "at-once/leader-to-other-follower"),
+        ("asked-at-once-one-host", "asked-at-once-other-host"),
+    ],
 )
 def test_what_one_client_says_to_two_hosts_at_once_is_not_one_transfer(places: tuple[str, str]) -> None:
     """One client, one content and one moment, but either host may be the slower one to answer."""
@@ -66,6 +70,16 @@ def test_what_one_client_says_to_two_hosts_at_once_is_not_one_transfer(places: t
         assert {pair.verdict for pair in result.pairs} == {Verdict.INCONCLUSIVE}
         assert max(pair.pairing_confidence for pair in result.pairs) < 0.1
         assert not any(group.verdict.is_split for group in result.groups)
+
+
+def test_equal_dialogues_that_are_paired_crosswise_are_no_strangers() -> None:
+    """Halves of two of them contradict each other, as strangers do, but not all that may be halves of one."""
+    places = "at-once/leader-to-proxy", "at-once/proxy-to-follower"
+    for paths in (places, places[::-1]):
+        pairs = detect(*(str(FOLDER / f"{place}.pcap.gz") for place in paths)).pairs
+        assert len(pairs) == 4
+        assert min(pair.pairing_confidence for pair in pairs) > 0.3
+        assert any(pair.verdict.is_split for pair in pairs)
 
 
 @pytest.mark.parametrize("set_every", [1_000, 20])
