@@ -13,14 +13,13 @@ from detector.options import ClockMode, DetectOptions
 from detector.other_transport.encrypted_legs import EncryptedLegs, Guise, Legs, find_encrypted_legs
 from detector.pair import DatagramLeg, Pair, StreamAlignment, Vantage
 from detector.pairing.alignment import align, align_all
-from detector.pairing.candidates import lead_through_one_host
-from detector.pairing.confidence import CONFIDENCE, RIVALLED, SMALL_BYTES, leg_confidence, pairing_confidence
+from detector.pairing.confidence import CONFIDENCE, RIVALLED, leg_confidence, pairing_confidence
 from detector.pairing.loading import SummaryRows, load_vantage, load_vantages
 from detector.pairing.match import Ground, Match
 from detector.pairing.matching import Matcher
-from detector.pairing.same_request import another_answer, same_request
 from detector.pairing.server_index import ServerIndex
 from detector.pairing.starts.turns_within import TurnsWithin
+from detector.pairing.transfers import LoadedTransfers
 from detector.streams.loaded import LoadedPairs
 from detector.streams.sides import Sides
 from detector.streams.summaries import Summaries
@@ -82,7 +81,7 @@ class PairedCaptures:
         pair = self._of_two(match, first, second)
         if pair.encrypted:
             return pair
-        seen = _Transfers(pair, match, self._turns)
+        seen = LoadedTransfers(pair, match, self._turns)
         confidence = pairing_confidence(match.ground, pair.alignment.values(), seen, match.one_transfer_nats)
         if match.rivals:
             confidence = min(confidence * logistic(match.margin), RIVALLED)
@@ -181,7 +180,7 @@ class PairedCaptures:
             confidence = known.get(key)
             if confidence is None:
                 pair = Pair(sides.clients[row], sides.servers[row], alignment, 1.0, self._options)
-                seen = _Transfers(pair, match, self._turns)
+                seen = LoadedTransfers(pair, match, self._turns)
                 confidence = pairing_confidence(match.ground, alignment.values(), seen, match.one_transfer_nats)
                 if not seen.was_asked:
                     known[key] = confidence
@@ -336,61 +335,6 @@ def _with_encrypted_legs(matches: Sequence[Match], assigned: Sequence[Legs]) -> 
         elif not (match.ground is Ground.ALONE and match.second in used):
             made.append(match)
     return made
-
-
-class _Transfers:
-    """What two connections that may be one show of each other; looked for where it is asked."""
-
-    def __init__(self, pair: Pair, match: Match, turns: TurnsWithin) -> None:
-        self._pair, self._match, self._turns = pair, match, turns
-        self._client_side, self._server_side = pair.vantages
-        self._same_transfers = pair.options.same_transfers
-        self.was_asked = False
-
-    @property
-    def are_the_same(self) -> bool:
-        """Whether the user says that they are one."""
-        return self._same_transfers
-
-    @property
-    def are_related(self) -> bool:
-        """Whether they have an address in common, or the user says that they are one."""
-        self.was_asked = True
-        return self._same_transfers or _addresses_in_common(self._client_side.connection, self._server_side.connection)
-
-    @property
-    def asked_alike(self) -> bool:
-        """Whether they begin with the same request."""
-        self.was_asked = True
-        return same_request(self._client_side.payload[Direction.UP], self._server_side.payload[Direction.UP])
-
-    @property
-    def has_another_answer(self) -> bool:
-        """Whether their answers were generated at different times."""
-        self.was_asked = True
-        return another_answer(self._client_side.payload[Direction.DOWN], self._server_side.payload[Direction.DOWN])
-
-    @property
-    def is_small(self) -> bool:
-        """Whether both directions together carry less than `SMALL_BYTES`."""
-        self.was_asked = True
-        return max(_stream_bytes(self._client_side), _stream_bytes(self._server_side)) < SMALL_BYTES
-
-    @property
-    def turns_nats(self) -> float:
-        """What their turns show against two transfers."""
-        self.was_asked = True
-        return self._turns.nats(self._match, self._pair)
-
-
-def _addresses_in_common(client_side: Connection, server_side: Connection) -> bool:
-    one, other = ((each.client_address, each.server_address) for each in (client_side, server_side))
-    return lead_through_one_host(one, other)
-
-
-def _stream_bytes(vantage: Vantage) -> int:
-    """What both directions carried."""
-    return vantage.connection.up.stream_bytes + vantage.connection.down.stream_bytes
 
 
 def _packets(capture: ConnectionSource, numbers: Sequence[int]) -> Sequence[int] | Int64Array:

@@ -8,7 +8,7 @@ from detector.pair import StreamAlignment
 from detector.pairing.captures import pair_captures
 from detector.pairing.confidence import pairing_confidence
 from detector.pairing.match import Ground
-from detector.pairing.same_request import another_answer, same_request
+from detector.pairing.transfers import another_answer, same_request
 from detector.verdict.judging import judge_pair
 from pepscope.captures.packets import Direction, PayloadSample
 from pepscope.results.verdicts import Verdict
@@ -228,7 +228,7 @@ def test_doubtful_pairs_are_judged_with_same_transfers(monkeypatch, vouched, lea
     content = np.random.default_rng(3).bytes(300_000)
     pieces = beginnings(content, range(0, len(content) - 2000, 1448))
     spoilt = [*pieces[:-40], *((at, bytes(range(256))) for at, _ in pieces[-40:])]
-    monkeypatch.setattr("detector.pairing.captures._addresses_in_common", lambda one, two: False)
+    monkeypatch.setattr("detector.pairing.transfers._addresses_in_common", lambda one, two: False)
     (pair,) = recut_pair(pieces, spoilt, DetectOptions(same_transfers=vouched))
     assert 0.5 < pair.alignment[Direction.DOWN].matched <= 0.9
     assert least <= pair.pairing_confidence <= most

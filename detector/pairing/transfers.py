@@ -1,4 +1,8 @@
-"""Whether two streams begin with one HTTP request, in the form that a proxy may have given it, or with one answer."""
+"""What two connections that may be one transfer show of each other.
+
+Addresses, lengths and turns, and whether their streams begin with one HTTP request, in the form that a proxy may have
+given it, or with one answer.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,13 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from pepscope.captures.packets import PayloadSample
+from detector.pair import Pair, Vantage
+from detector.pairing.candidates import lead_through_one_host
+from detector.pairing.confidence import SMALL_BYTES
+from detector.pairing.match import Match
+from detector.pairing.starts.turns_within import TurnsWithin
+from pepscope.captures.connections import Connection
+from pepscope.captures.packets import Direction, PayloadSample
 
 _REQUEST_LINE = re.compile(rb"([A-Z]{3,10}) (?:https?://([^/ ]+))?(/[^ \r\n]*)( HTTP/1\.[01]\r\n)?")
 _HOST = re.compile(rb"\r\nhost:[ \t]*([^\r\n]+)\r\n", re.IGNORECASE)
@@ -81,3 +91,58 @@ def _request(sample: PayloadSample) -> _Request | None:
     named = line[2] or (host[1].strip() if host else None)
     # Proxies leave the default port out, or write it (RFC 9110 section 4.2.3).
     return _Request(line[1], line[3], line[4] is not None, named.lower().removesuffix(b":80") if named else None)
+
+
+class LoadedTransfers:
+    """What two connections that may be one show of each other; looked for where it is asked."""
+
+    def __init__(self, pair: Pair, match: Match, turns: TurnsWithin) -> None:
+        self._pair, self._match, self._turns = pair, match, turns
+        self._client_side, self._server_side = pair.vantages
+        self._same_transfers = pair.options.same_transfers
+        self.was_asked = False
+
+    @property
+    def are_the_same(self) -> bool:
+        """Whether the user says that they are one."""
+        return self._same_transfers
+
+    @property
+    def are_related(self) -> bool:
+        """Whether they have an address in common, or the user says that they are one."""
+        self.was_asked = True
+        return self._same_transfers or _addresses_in_common(self._client_side.connection, self._server_side.connection)
+
+    @property
+    def asked_alike(self) -> bool:
+        """Whether they begin with the same request."""
+        self.was_asked = True
+        return same_request(self._client_side.payload[Direction.UP], self._server_side.payload[Direction.UP])
+
+    @property
+    def has_another_answer(self) -> bool:
+        """Whether their answers were generated at different times."""
+        self.was_asked = True
+        return another_answer(self._client_side.payload[Direction.DOWN], self._server_side.payload[Direction.DOWN])
+
+    @property
+    def is_small(self) -> bool:
+        """Whether both directions together carry less than `SMALL_BYTES`."""
+        self.was_asked = True
+        return max(_stream_bytes(self._client_side), _stream_bytes(self._server_side)) < SMALL_BYTES
+
+    @property
+    def turns_nats(self) -> float:
+        """What their turns show against two transfers."""
+        self.was_asked = True
+        return self._turns.nats(self._match, self._pair)
+
+
+def _addresses_in_common(client_side: Connection, server_side: Connection) -> bool:
+    one, other = ((each.client_address, each.server_address) for each in (client_side, server_side))
+    return lead_through_one_host(one, other)
+
+
+def _stream_bytes(vantage: Vantage) -> int:
+    """What both directions carried."""
+    return vantage.connection.up.stream_bytes + vantage.connection.down.stream_bytes
