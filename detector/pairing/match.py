@@ -41,7 +41,8 @@ class Match(Struct, frozen=True):
     all connections explains the captures with this match than without it. `rivals`: the matches of either connection in
     pairings that are nearly as good, the best first. `one_transfer_nats`: what all pairs between the same servers show
     together for one transfer each, against strangers' (`starts.one_clock`), where content is the ground.
-    `alternatives`: a match that has rivals and turns, and all of its rivals; these have the same.
+    `alternatives`, of a match that has rivals and whose connections have turns (`starts.turns_within`): the match and
+    all of its rivals, however many; each of these has the same.
     """
 
     first: int | None

@@ -98,8 +98,8 @@ def open_capture(
     if programs is not None:
         for link_type, link_name, frames, is_known in core.link_types:
             if is_known and frames and link_type not in programs:
-                unread = f"link type {link_name or 'unnamed'} of {name}"
-                raise FilterError(f"the filter {filter!r} has no meaning on {unread}")
+                where = f"link type {link_name or 'unnamed'} of {name}"
+                raise FilterError(f"the filter {filter!r} has no meaning on {where}")
     capture = Capture(name, core, capture_warnings(name, core))
     capture.filter = filter
     if os.path.isdir(name) or core.part_begins:

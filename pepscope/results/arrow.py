@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pepscope.captures.tables.arrow_bits import validity
 from pepscope.captures.tables.texts import KnownTexts, SlicedTexts
 from pepscope.results.evidence.growing import Coded
 
@@ -31,7 +32,7 @@ def text_array(texts: Sequence[str | None] | npt.NDArray[Any]) -> pa.Array:
     if content.max(initial=0) > _LAST_ASCII:
         content.tobytes().decode()  # Arrow takes any bytes, and its readers then fail
     offsets = np.append(0, ends).astype(np.int32)
-    buffers = [_validity(is_known), pa.py_buffer(offsets), pa.py_buffer(content)]
+    buffers = [validity(is_known), pa.py_buffer(offsets), pa.py_buffer(content)]
     return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
 
 
@@ -57,19 +58,4 @@ def number_array(numbers: Sequence[float | None] | npt.NDArray[Any], kind: pa.Da
     else:
         is_known = np.array([number is not None and number == number for number in numbers], np.bool_)
         values = np.array([number if known else 0 for number, known in zip(numbers, is_known, strict=True)], stored)
-    return pa.Array.from_buffers(kind, len(values), [_validity(is_known), pa.py_buffer(values)])
-
-
-def flag_array(flags: Sequence[bool]) -> pa.Array:
-    """What is true or not, all of it known."""
-    import pyarrow as pa
-
-    bits = np.packbits(np.array(flags, np.bool_), bitorder="little")
-    return pa.Array.from_buffers(pa.bool_(), len(flags), [None, pa.py_buffer(bits)])
-
-
-def _validity(is_known: npt.NDArray[np.bool_]) -> pa.Buffer | None:
-    """The bits that say which values are known; None where all are."""
-    import pyarrow as pa
-
-    return None if is_known.all() else pa.py_buffer(np.packbits(is_known, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [validity(is_known), pa.py_buffer(values)])

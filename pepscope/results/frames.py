@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pepscope.captures.tables.arrow_bits import flag_array
 from pepscope.captures.tables.texts import KnownTexts, SlicedTexts, times
 from pepscope.errors import UsageError
 from pepscope.extras import needed
-from pepscope.results.arrow import flag_array, number_array, text_array
+from pepscope.results.arrow import number_array, text_array
 from pepscope.results.encoding.detections import group_document, host_document
 from pepscope.results.evidence.growing import Coded, row_numbers
 from pepscope.results.pair_table import PairTable

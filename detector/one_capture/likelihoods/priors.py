@@ -70,8 +70,8 @@ _OF_SERVERS = Priors(
     front_end=0.1,
     # Balancers stand in one building with what they balance, but for one in thirty.
     balancer=0.03,
-    # Servers beside the split point, as caches of large sites are: one in four in the mean. How many depends on where
-    # it stands and whom its network speaks with, so that what some servers show of it tells of the others.
+    # Servers beside the split point, as caches of large sites are: one in four in the mean. Where the split point
+    # stands and which servers its network speaks with decide how many, so that some servers tell of the others.
     too_short=_NEAR_SHARES,
     shortest_s=0.01,
     # Nothing was counted (`other_ports`).

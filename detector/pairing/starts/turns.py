@@ -84,13 +84,11 @@ def _is_of_equal_lengths(one: Connection, two: Connection) -> bool:
 def _error_ns(connections: Sequence[Connection]) -> float:
     """By how much a time between two packets of a capture errs at most (ns): less than its handshakes vary by, and not
     less than its clock ticks."""
-    halves = [
-        [took_ns for took_ns in half if took_ns is not None]
-        for half in ([each.handshake_syn_ack_ns for each in connections], [c.handshake_ack_ns for c in connections])
-    ]
+    to_syn_ack_ns = [took_ns for each in connections if (took_ns := each.handshake_syn_ack_ns) is not None]
+    to_ack_ns = [took_ns for each in connections if (took_ns := each.handshake_ack_ns) is not None]
     answered_ns = [turn[1] - turn[0] for turn in map(_turn, connections) if turn]
-    spreads_ns = [_spread_ns(half) for half in halves if len(half) >= _FEWEST]
-    return max(min([*spreads_ns, TIME_ERROR_NS]), _tick_ns([*halves[0], *halves[1], *answered_ns]))
+    spreads_ns = [_spread_ns(half_ns) for half_ns in (to_syn_ack_ns, to_ack_ns) if len(half_ns) >= _FEWEST]
+    return max(min([*spreads_ns, TIME_ERROR_NS]), _tick_ns([*to_syn_ack_ns, *to_ack_ns, *answered_ns]))
 
 
 def _tick_ns(took_ns: Sequence[int]) -> float:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pepscope.captures.tables.arrow_bits import flag_array, validity
 from pepscope.extras import needed
 
 if TYPE_CHECKING:
@@ -98,15 +99,14 @@ def _array(column: Column) -> pa.Array:
     if column.dtype == np.object_:
         return _texts(column.tolist())
     if column.dtype == np.bool_:
-        return pa.Array.from_buffers(pa.bool_(), len(column), [None, _bits(column)])
+        return flag_array(column)
     return _numbers(column, ~np.isnan(column) if column.dtype.kind == "f" else None)
 
 
 def _numbers(values: npt.NDArray[Any], is_known: npt.NDArray[np.bool_] | None) -> pa.Array:
     import pyarrow as pa
 
-    validity = None if is_known is None or is_known.all() else _bits(is_known)
-    buffers = [validity, pa.py_buffer(np.ascontiguousarray(values))]
+    buffers = [None if is_known is None else validity(is_known), pa.py_buffer(np.ascontiguousarray(values))]
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
 
 
@@ -117,9 +117,3 @@ def _texts(texts: Sequence[str]) -> pa.Array:
     ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
     buffers = [None, pa.py_buffer(ends), pa.py_buffer("".join(texts).encode("ascii"))]
     return pa.Array.from_buffers(pa.large_string(), len(texts), buffers)
-
-
-def _bits(flags: npt.NDArray[np.bool_]) -> pa.Buffer:
-    import pyarrow as pa
-
-    return pa.py_buffer(np.packbits(flags, bitorder="little"))

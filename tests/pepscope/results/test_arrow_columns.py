@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pepscope.captures.tables.arrow_bits import flag_array
 from pepscope.captures.tables.texts import KnownTexts, SlicedTexts
-from pepscope.results.arrow import flag_array, number_array, text_array
+from pepscope.results.arrow import number_array, text_array
 from pepscope.results.evidence.growing import Coded
 
 
