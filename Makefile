@@ -136,6 +136,7 @@ docs: install ## Draw the figures of the documentation and write the pages made 
 	$(BIN)/python docs/draw_split_gain.py
 	$(BIN)/python docs/draw_applications.py
 	$(BIN)/python docs/draw_split_points.py
+	$(BIN)/python docs/draw_validation.py
 	$(BIN)/python docs/build.py
 	$(BIN)/python docs/scenario_fields.py
 	$(BIN)/python docs/worked_verdict.py

@@ -52,5 +52,6 @@ class Chart:
     from_zero: bool = True
     #: Values that the horizontal axis labels, instead of round ones.
     x_ticks: Sequence[float] = ()
+    #: Labels of `x_ticks` may have several lines.
     x_label: Callable[[float], str] = plain_number
     y_label: Callable[[float], str] = plain_number

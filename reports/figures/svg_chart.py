@@ -11,6 +11,7 @@ from pepscope.results.charts import Chart, Line
 WIDTH, HEIGHT = 720, 380
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 14, 52
 _LEGEND_ROW = 18
+_LABEL_ROW = 15  # of a tick's label of several lines
 _LETTER = 6.6  # width of one in the legend, at most
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#94447c", "#b48a00", "#3a93c4", "#5b6472", "#8a6d3b")
 _DARK = ("#56b4e9", "#ff8a4c", "#2fc59b", "#dd94c6", "#f0d050", "#9fd3f5", "#aab3c0", "#cdb083")
@@ -20,8 +21,9 @@ def chart_svg(chart: Chart) -> str:
     """The chart as one SVG element with its style inside; all text is escaped."""
     rows = _legend_rows(chart.lines)
     top = _TOP + _LEGEND_ROW * len(rows)
-    height = HEIGHT + _LEGEND_ROW * (len(rows) - 1)
-    frame = _Frame(chart, top, height)
+    bottom = _BOTTOM + _LABEL_ROW * max((chart.x_label(tick).count("\n") for tick in chart.x_ticks), default=0)
+    height = HEIGHT + _LEGEND_ROW * (len(rows) - 1) + bottom - _BOTTOM
+    frame = _Frame(chart, top, height, height - bottom)
     body = "".join((*_legend(rows), *frame.axes(), *(frame.line(line, i) for i, line in enumerate(chart.lines))))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
@@ -80,9 +82,9 @@ def _symbol(x: float, y: float, index: int, line: Line) -> str:
 class _Frame:
     """Where values go."""
 
-    def __init__(self, chart: Chart, top: int, height: int) -> None:
+    def __init__(self, chart: Chart, top: int, height: int, base: int) -> None:
         self._chart = chart
-        self._top, self._base = top, height - _BOTTOM
+        self._top, self._base = top, base
         self._height = height
         xs = [x for line in chart.lines for x in line.x if _is_drawn(x, chart.is_x_logarithmic)]
         ys = [y for line in chart.lines for y in _extent(line) if _is_drawn(y, chart.is_y_logarithmic)]
@@ -109,8 +111,9 @@ class _Frame:
         for tick in self._x_ticks:
             x = self.x(tick)
             yield f'<path class="rule" d="M{x:.1f} {self._base}v5"/>'
-            label = escape(self._chart.x_label(tick))
-            yield f'<text x="{x:.1f}" y="{self._base + 18}" text-anchor="middle">{label}</text>'
+            for row, label in enumerate(self._chart.x_label(tick).split("\n")):
+                y = self._base + 18 + _LABEL_ROW * row
+                yield f'<text x="{x:.1f}" y="{y}" text-anchor="middle">{escape(label)}</text>'
         middle = (self._top + self._base) / 2
         yield (
             f'<text x="{(WIDTH + _LEFT) / 2:.0f}" y="{self._height - 10}" text-anchor="middle">'

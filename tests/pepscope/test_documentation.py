@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import runpy
 from pathlib import Path
@@ -49,6 +50,16 @@ def test_every_figure_is_drawn_by_us_and_shown() -> None:
     drawn = re.findall(r'Drawing\("([a-z0-9-]+)"', (DOCS / "draw_figures.py").read_text(encoding="utf-8"))
     assert {f"{name}.png" for name in drawn} <= FIGURES
     assert all(f"figures/{name}" in pages for name in FIGURES)
+
+
+def test_the_figure_of_what_one_capture_finds_has_the_numbers_of_its_table() -> None:
+    page = (DOCS / "validation" / "one-capture.md").read_text(encoding="utf-8")
+    with (DOCS / "validation" / "one_capture_found.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            assert f"{int(row['found']):,} of {int(row['legs']):,}" in page, row
+    drawing = runpy.run_path(str(DOCS / "draw_validation.py"))
+    written = (DOCS / "figures" / "one-capture-found.svg").read_text(encoding="utf-8")
+    assert written == drawing["chart_svg"](drawing["chart"]()) + "\n", "run `make docs`"
 
 
 def test_the_guide_to_scenarios_has_the_fields_that_there_are() -> None:
