@@ -71,7 +71,6 @@ class Endpoint:
         self.peer_finished = False
         self.waiting_bytes = 0
         self.ack_at_s: float | None = None
-        self.ack_timer_at_s = float("inf")
         self.last_data_s = -1e9
         self.turns = 0
         self.echo = 0

@@ -113,7 +113,6 @@ class _Connection:
     #: The last data that arrived and were not answered with data.
     asked_ns: int | None = None
     asked_pause_ns: int = -1
-    is_asked_first: bool = False
     arrived_data_packets: int = 0
     unacknowledged_packets: int = 0
     sent_acknowledgements: int = 0
@@ -175,7 +174,6 @@ def _arrive(state: _Connection, packet: _Packet, pause_ns: int) -> None:
         has_all = state.sent_offset <= state.acknowledged_offset
         state.asked_ns = packet.time_ns if has_all else None
         state.asked_pause_ns = pause_ns
-        state.is_asked_first = not state.has_sent_data
     if packet.flags & _FIN and state.finished_ns is None:
         state.finished_ns, state.finished_pause_ns = packet.time_ns, pause_ns
 
