@@ -33,13 +33,13 @@ def test_the_page_of_findings_has_the_weights_that_there_are() -> None:
 
 
 METHOD_PAGES = sorted(page for page in (DOCS / "methods").glob("*.md") if page.name != "findings.md")
-FIGURES = {path.name for path in (DOCS / "figures").glob("*.png")}
+FIGURES = {path.name for path in (DOCS / "figures").iterdir()}
 
 
 @pytest.mark.parametrize("page", METHOD_PAGES, ids=lambda page: page.stem)
 def test_method_pages_show_a_figure_and_their_blind_spots(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    shown = re.findall(r"!\[[^\]]+\]\(\.\./figures/([a-z0-9-]+\.png)\)", text)
+    shown = re.findall(r"!\[[^\]]+\]\(\.\./figures/([a-z0-9-]+\.(?:png|svg))\)", text)
     assert shown
     assert set(shown) <= FIGURES
     assert "blind spots" in text.lower()
@@ -57,9 +57,26 @@ def test_the_figure_of_what_one_capture_finds_has_the_numbers_of_its_table() -> 
     with (DOCS / "validation" / "one_capture_found.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             assert f"{int(row['found']):,} of {int(row['legs']):,}" in page, row
-    drawing = runpy.run_path(str(DOCS / "draw_validation.py"))
-    written = (DOCS / "figures" / "one-capture-found.svg").read_text(encoding="utf-8")
-    assert written == drawing["chart_svg"](drawing["chart"]()) + "\n", "run `make docs`"
+
+
+@pytest.mark.parametrize(
+    ("script", "function", "arguments"),
+    [
+        ("draw_validation.py", "chart", ()),
+        ("draw_timing.py", "chart", ("client",)),
+        ("draw_timing.py", "chart", ("server",)),
+        ("draw_timing.py", "late_answers", ()),
+        ("draw_split_gain.py", "losses", ()),
+        ("draw_split_gain.py", "objects", ()),
+    ],
+)
+def test_charts_are_drawn_from_the_tables_that_there_are(
+    script: str, function: str, arguments: tuple[str, ...]
+) -> None:
+    drawing = runpy.run_path(str(DOCS / script))
+    chart = drawing[function](*arguments)
+    written = (DOCS / "figures" / f"{chart.name}.svg").read_text(encoding="utf-8")
+    assert written == drawing["chart_svg"](chart) + "\n", "run `make docs`"
 
 
 def test_the_guide_to_scenarios_has_the_fields_that_there_are() -> None:
