@@ -1,6 +1,6 @@
 """Draw the documentation's figures: judge captures of the corpus, open the page, photograph one figure of each.
 
-Run by `make docs`; needs Debian's chromium and the development tools.
+Run by `make docs`; needs Debian's chromium-headless-shell, or chromium, and the development tools.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import which
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 from detector.detection import detect
 from reports.detection.page import write_page
@@ -18,7 +19,12 @@ ROOT = Path(__file__).parent.parent
 CORPUS = ROOT / "tests" / "corpus"
 ONE_ENDED = ROOT / "tests" / "one_ended"
 FIGURES = ROOT / "docs" / "figures"
-CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+#: Containers have little shared memory: a page that finds no room there hangs.
+_FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run",
+)  # fmt: skip
+#: On a busy machine a page takes its time.
+_TIMEOUT_MS = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +77,18 @@ def main() -> None:
     """Draw them all."""
     FIGURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM_FLAGS)
+        browser = open_browser(playwright)
         page = browser.new_page(viewport={"width": 1100, "height": 900}, color_scheme="light")
+        page.set_default_timeout(_TIMEOUT_MS)
         for drawing in DRAWINGS:
             _draw(page, drawing, Path(folder) / f"{drawing.name}.html")
         browser.close()
+
+
+def open_browser(playwright: Playwright) -> Browser:
+    """Chromium without a window."""
+    program = which("chromium-headless-shell") or which("chromium")
+    return playwright.chromium.launch(executable_path=program, args=_FLAGS, timeout=_TIMEOUT_MS)
 
 
 def _draw(page: Page, drawing: Drawing, path: Path) -> None:
@@ -87,7 +100,7 @@ def _draw(page: Page, drawing: Drawing, path: Path) -> None:
         return
     figure = page.locator("figure", has_text=drawing.title).first
     figure.scroll_into_view_if_needed()
-    figure.locator(".main-svg").first.wait_for(timeout=30_000)
+    figure.locator(".main-svg").first.wait_for()
     page.wait_for_timeout(500)
     figure.locator(".plot").screenshot(path=FIGURES / f"{drawing.name}.png")
     print(f"docs/figures/{drawing.name}.png")

@@ -2,7 +2,7 @@
 
 `python -m benchmarks.simulation.variable_rate [--seeds N] [-o DIRECTORY]` writes `variable_rate.csv` and
 `variable-rate.png` there (default: docs/models and docs/figures) and prints the table of docs/models/variable_rate.md.
-Needs Debian's `ns2`, `libns3-dev`, `g++`, and for the figure `chromium`.
+Needs Debian's `ns2`, `libns3-dev`, `g++`, and for the figure `chromium-headless-shell`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import tempfile
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from shutil import which
 
 from benchmarks.simulation.variable_rate_run import (
     Setup,
@@ -149,7 +150,8 @@ def draw(means: Means, path: Path) -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         page_path = Path(folder) / "figure.html"
         figure.write_html(page_path)
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        program = which("chromium-headless-shell") or which("chromium")
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1020, "height": 720})
         page.goto(page_path.as_uri())
         page.locator(".main-svg").first.wait_for(timeout=30_000)
