@@ -15,7 +15,9 @@ from detector.one_capture.hypotheses.alike_ports import (
     SharedLeg,
     by_distance,
     networks_of,
+    no_surer_than_together,
     open_networks,
+    ports_of_one_time,
     with_alike_ports,
 )
 from detector.one_capture.hypotheses.moments import answer_pairs
@@ -75,8 +77,8 @@ def weigh_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
     at_client = side is GroupSide.CLIENT
     asks_proxy = vantage.declared.asks & at_client
     where = places(vantage.columns, at_client=at_client, table=table, asks_proxy=asks_proxy)
-    posteriors = _weigh(vantage, side, where)
-    return _by_alike_ports(posteriors, vantage, table)
+    posteriors = _by_alike_ports(_weigh(vantage, side, where), vantage, table)
+    return _by_ports_of_one_time(posteriors, vantage, table) if at_client else posteriors
 
 
 def _by_alike_ports(posteriors: SidePosteriors, vantage: VantageColumns, table: NetworkTable) -> SidePosteriors:
@@ -106,6 +108,24 @@ def _by_alike_ports(posteriors: SidePosteriors, vantage: VantageColumns, table: 
     together[weighed] = _legs(alike, one_host[weighed]).nats
     own = _legs(posteriors, one_host[network])
     groups = with_alike_ports(posteriors.groups, answered, network, own, together, one_host[network], posteriors.side)
+    return replace(posteriors, groups=groups)
+
+
+def _by_ports_of_one_time(posteriors: SidePosteriors, vantage: VantageColumns, table: NetworkTable) -> SidePosteriors:
+    """The same where no port is more surely split than all on which its hosts are late by one time."""
+    where = posteriors.places
+    answered = np.bincount(where.member_group[posteriors.timing.member], minlength=len(where.network)) > 0
+    first = ports_of_one_time(posteriors.groups, where, answered & ~where.asks_proxy)
+    several = np.bincount(first, minlength=len(first))[first] > 1
+    if not several.any():
+        return posteriors
+    # The network's other ports as they are, since they may serve as references.
+    weighed = np.isin(where.network, np.asarray(where.network)[several]) & ~where.asks_proxy
+    rows = np.flatnonzero(weighed[where.group])
+    part = selected(vantage, rows, np.ones(len(vantage.references), np.bool_))
+    columns = {**part.columns, "server_port": where.port[first][where.group][rows].astype(np.uint16)}
+    alike = _weigh(part, posteriors.side, places(columns, at_client=True, table=table), each=False)
+    groups = no_surer_than_together(posteriors.groups, where, alike.groups, alike.places, first)
     return replace(posteriors, groups=groups)
 
 

@@ -10,6 +10,10 @@ every port look split, and all together show that it does. So where ports speak 
 together say raises or lowers each. Ports that look end to end say little against one that does not, since boxes for
 one port (HTTP) are common, and clear none. Ports that the same clients reach from farther away (`farther_ports`) are
 another network there: one box that took both would stand at one distance.
+
+At the client's side the same holds of ports on which each host is late by one and the same time: what explains that on
+one of them (an edge that fetches from afar, a program, a split point where TLS ends) explains it on all, so that none
+is more surely split than all of them together. A box for one port does not make the others late.
 """
 
 from __future__ import annotations
@@ -22,9 +26,9 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from detector.one_capture.hypotheses.posteriors import Posterior
+from detector.one_capture.hypotheses.posteriors import BY_MEMBER, Posterior
 from detector.one_capture.likelihoods.priors import PRIORS, Priors
-from detector.one_capture.likelihoods.timing_tables import Floats
+from detector.one_capture.likelihoods.timing_tables import LEG_NATS, Floats
 from detector.one_capture.members import Ints
 from detector.one_capture.networks import Places
 from pepscope.results.verdicts import GroupSide
@@ -32,6 +36,15 @@ from pepscope.results.verdicts import GroupSide
 #: What ports that look end to end say at most against another's split at the server's side (nats). They take away no
 #: more than that port's own evidence for a split. Chosen on simulated seeds 5981 to 5984 (docs/decisions/112).
 _MOST_AGAINST = 1.0
+
+#: Ports are compared with those that are split more probably than this.
+_WORTH_COMPARING = 0.5
+
+#: How probable it must be that hosts are late on two ports by one time.
+_LEAST_ALIKE = 0.95
+
+#: Answers of one time are within two steps of `HIDDEN_S` (10 %) of each other: what a program computes beside it.
+_STEPS_APART = 2
 
 #: Shares below this one are none; what one port says is never surer (nats).
 _LEAST_SHARE, _MOST_NATS = 1e-300, 20.0
@@ -116,3 +129,72 @@ def with_alike_ports(
         site=groups.site * np.where(one_host, legs, rest),
         **{name: getattr(groups, name) * rest for name in names},
     )
+
+
+def ports_of_one_time(groups: Posterior, where: Places, answered: npt.NDArray[np.bool_]) -> Ints:
+    """By group, that of the port of its network on which hosts are late by the same times and that is split most
+    probably; itself where there is none.
+
+    By the posteriors of hosts' legs: one time for both ports, beside times of their own, which is as probable
+    beforehand as that a split point takes some ports only. Ports that are split less probably than beforehand have
+    nothing late to explain.
+    """
+    least_split, all_ports = (getattr(PRIORS[GroupSide.CLIENT], name) for name in ("split", "all_ports"))
+    found = np.arange(len(where.network))
+    (compared,) = np.nonzero(answered & (groups.split >= least_split))
+    compared = compared[np.argsort(-groups.split[compared], kind="stable")]
+    least = np.log(_LEAST_ALIKE / (1 - _LEAST_ALIKE)) - np.log(all_ports / (1 - all_ports))
+    bounds = np.searchsorted(where.member_group, np.arange(len(found) + 1))
+    by_network: dict[str, list[int]] = {}
+    for group in compared.tolist():
+        firsts = by_network.setdefault(where.network[group], [])
+        alike = (first for first in firsts if _of_one_time(groups.leg_nats, where, bounds, (first, group)) > least)
+        found[group] = next(alike, group)
+        if found[group] == group and groups.split[group] > _WORTH_COMPARING:
+            firsts.append(group)
+    return np.asarray(found, np.int64)
+
+
+def _of_one_time(leg_nats: Floats, where: Places, bounds: Ints, both: tuple[int, int]) -> float:
+    """Log-likelihood of one leg, or time, for each host on both ports, beside legs of their own."""
+    one, two = ({where.member_address[row]: row for row in range(*bounds[group : group + 2])} for group in both)
+    rows = np.asarray([(one[host], two[host]) for host in one if host in two], np.int64).reshape(-1, 2)
+    shares = np.exp(leg_nats[rows] - leg_nats[rows].max(axis=2, keepdims=True))
+    shares /= shares.sum(axis=2, keepdims=True)
+    padded = np.pad(shares[:, 0], ((0, 0), (_STEPS_APART, _STEPS_APART)))
+    near = np.lib.stride_tricks.sliding_window_view(padded, 2 * _STEPS_APART + 1, axis=1).mean(axis=2)
+    before = np.exp(LEG_NATS) / len(LEG_NATS)
+    return float(np.log(np.maximum((near * shares[:, 1] / before).sum(axis=1), _LEAST_SHARE)).sum())
+
+
+def no_surer_than_together(
+    groups: Posterior, where: Places, together: Posterior, alike: Places, first: Ints
+) -> Posterior:
+    """The posterior of groups, where none is more surely split than ports of one time are `together`.
+
+    `first` is the group of each group's ports of one time that is split most probably, under whose port `alike` has all
+    of them. Ports that together are split no more probably than beforehand are not explained by one time; and a leg is
+    not made more probable by naming another place for it.
+    """
+    number_of = {name: number for number, name in enumerate(zip(alike.network, alike.port.tolist(), strict=True))}
+    names = zip(where.network, where.port[first].tolist(), strict=True)
+    joint = np.asarray([number_of.get(name, -1) for name in names], np.int64)
+    several = np.bincount(first, minlength=len(first))[first] > 1
+    least = PRIORS[GroupSide.CLIENT].split
+    (moved,) = np.nonzero(several & (joint >= 0) & ~where.asks_proxy)
+    of_all = joint[moved]
+    is_less = (together.split[of_all] >= least) & (together.split[of_all] < groups.split[moved])
+    moved = moved[is_less & ((together.split + together.site)[of_all] <= (groups.split + groups.site)[moved])]
+    (members,) = np.nonzero(np.isin(where.member_group, moved))
+    hosts = zip(alike.member_group.tolist(), alike.member_address, strict=True)
+    number_of_host = {host: number for number, host in enumerate(hosts)}
+    rows = np.asarray(
+        [number_of_host[int(joint[where.member_group[each]]), where.member_address[each]] for each in members.tolist()],
+        np.int64,
+    )
+    shares = {
+        name: getattr(together, name)[rows if name in BY_MEMBER else joint[moved]]
+        for name in Posterior.__struct_fields__
+        if name != "leg_nats"
+    }
+    return groups.replaced(Posterior(**shares, leg_nats=groups.leg_nats[members]), moved, members)

@@ -145,7 +145,7 @@ class Posterior(Struct, frozen=True):
     site: Floats  # a leg inside the server's own site at every member, as edges that fetch have
     leg_nats: Floats  # by member and each of `HIDDEN_S`: the log posterior of a member's leg, given that it has one
     member_site: Floats  # by member: of a leg inside its site, given that the group is end to end
-    member_wired_site: Floats  # by member: of one behind which answers vary no more than a wire
+    member_wired_site: Floats  # by member: of one behind which answers vary no more than a wire, if hosts are not alike
 
     def replaced(self, others: Posterior, groups: Ints, members: Ints) -> Posterior:
         """The same with `others` at these groups and members."""
@@ -224,6 +224,9 @@ def _summed_up(
     # Programs, libraries and edges take the time themselves.
     by_themselves = shares[_Of.PROGRAMS] + shares[_Of.SLOW_HANDSHAKES] + shares[_Of.EDGES]
     each_by_itself = (1 - one_front) * (1 - by_themselves / np.maximum(no_front, _NEVER))[groups.group]
+    # So do hosts that are late alike, or most in their own ways. As fronts of one operator may be alike, too, that
+    # names none, and clears none.
+    shown = (1 - one_front) * (shares[_Of.EACH_BY_ITSELF] / np.maximum(no_front, _NEVER))[groups.group]
     return Posterior(
         split=np.sum([shares[each] for each in _SPLITS], axis=0),
         end=shares[_Of.EACH_BY_ITSELF] * np.maximum(1.0 - all_late - all_site, 0.0) + shares[_Of.ALIKE],
@@ -234,7 +237,7 @@ def _summed_up(
         site=shares[_Of.EACH_BY_ITSELF] * all_site + shares[_Of.ONE_FRONT] + fetched,
         leg_nats=_leg_nats(groups if ports is None else groups.beside(ports), exchanges),
         member_site=one_front + fetching + each_by_itself * np.exp(parts[SITE] + without - groups.end),
-        member_wired_site=one_front + each_by_itself * np.exp(members.fronts.wired + without - groups.end),
+        member_wired_site=one_front + shown * np.exp(members.fronts.wired + without - groups.end),
     )
 
 
