@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from pepscope import _core
@@ -22,13 +23,14 @@ _CONTENTS_NAMED = 6
 #: Why packets are no TCP, besides their protocols; named only where a capture holds no TCP at all.
 _OTHERS = (
     ("filtered_out", "removed by the filter"),
-    ("unknown_link_type", "of a link type that cannot be read"),
     ("cut_short", "cut too short"),
     ("malformed", "malformed"),
     ("too_deep", "nested too deep"),
     ("encrypted", "encrypted"),
     ("fragments_held", "fragments without the rest"),
 )
+#: Counts that the sentence on a capture without TCP names.
+_NAMED_WITHOUT_TCP = frozenset({"unfinished_datagrams", *(key for key, _ in _OTHERS)})
 _NOT_CAPTURED = (
     (
         "packets_with_truncated_options",
@@ -67,14 +69,14 @@ def _file_warnings(path: str, core: _core.Capture) -> Iterator[str]:
         yield f"{source} is damaged at byte {byte_offset}: {cause}; the {read} before that were read"
     for part, byte_offset, cause in core.part_damage:
         yield f"{part} is damaged at byte {byte_offset}: {cause}; what follows in other files was read"
-    for number, name, frames, is_known in core.link_types:
-        if not is_known:
-            named = "" if name is None else f" ({name})"
-            yield f"{_counted(frames, 'packet')} of link type {number}{named}, which cannot be read"
+    no_tcp = not counts["tcp_segments"]
+    if not no_tcp:
+        for packets, link_type in _unread_link_types(core):
+            yield f"{_counted(packets, 'packet')} of {link_type}, which cannot be read"
     for key, noun, what in _COUNTS:
-        if counts[key]:
+        if counts[key] and not (no_tcp and key in _NAMED_WITHOUT_TCP):
             yield f"{_counted(counts[key], noun)} {what}"
-    if not counts["tcp_segments"]:
+    if no_tcp:
         yield _nothing_found(core)
         return
     for content, packets, may_hide_tcp in core.contents:
@@ -86,12 +88,23 @@ def _nothing_found(core: _core.Capture) -> str:
     counts = core.counts
     if not counts["frames"]:
         return "the capture holds no packets"
-    named = sorted(core.contents, key=lambda row: -row[1])[:_CONTENTS_NAMED]
-    reasons = [f"{packets} of {content}" for content, packets, _ in named]
-    if others := counts["not_ip"] + counts["not_tcp"] - sum(packets for _, packets, _ in named):
+    by_name: Counter[str] = Counter()
+    for content, packets, _ in core.contents:
+        by_name[content] += packets  # several kinds of message have one name
+    named = by_name.most_common(_CONTENTS_NAMED)
+    reasons = [f"{packets} of {content}" for content, packets in named]
+    if others := counts["not_ip"] + counts["not_tcp"] - sum(packets for _, packets in named):
         reasons.append(f"{others} of other protocols")
+    reasons += [f"{packets} of {link_type}, which cannot be read" for packets, link_type in _unread_link_types(core)]
     reasons += [f"{counts[key]} {reason}" for key, reason in _OTHERS if counts[key]]
     return f"the capture holds {_counted(counts['frames'], 'packet')} but no TCP: {', '.join(reasons)}"
+
+
+def _unread_link_types(core: _core.Capture) -> Iterator[tuple[int, str]]:
+    """Packets and name of each link type that cannot be read."""
+    for number, name, packets, is_known in core.link_types:
+        if not is_known:
+            yield packets, f"link type {number}" + ("" if name is None else f" ({name})")
 
 
 def _not_captured(core: _core.Capture) -> Iterator[str]:

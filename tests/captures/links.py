@@ -48,6 +48,22 @@ def ppi(packet: bytes) -> bytes:
     return struct.pack("<BBHI", 0, 0, 8 + len(field), containers.LINK_IEEE802_11) + field + wifi(packet)
 
 
+def erf(packet: bytes) -> bytes:
+    """A record of an Endace card: its time, kind and lengths, and padding before Ethernet."""
+    frame = ethernet(packet)
+    bytes_of_record = 16 + 2 + len(frame)
+    return (
+        struct.pack("<Q", 0x6548_1234 << 32) + struct.pack(">BBHHHH", 2, 4, bytes_of_record, 0, len(frame), 0) + frame
+    )
+
+
+def erf_with_further_headers(packet: bytes) -> bytes:
+    """The same with two further headers, of a serial link."""
+    frame = ppp_hdlc(packet)
+    head = struct.pack("<Q", 0x6548_1234 << 32) + struct.pack(">BBHHH", 0x81, 4, 32 + len(frame), 0, len(frame))
+    return head + b"\x83" + bytes(7) + b"\3" + bytes(7) + frame
+
+
 def broadcom_tag(packet: bytes) -> bytes:
     """A tag of a Broadcom switch behind the addresses."""
     return HARDWARE_ADDRESSES + b"\0\0\0\2" + ethernet(packet)[12:]
@@ -109,10 +125,12 @@ LINKS: Mapping[str, tuple[int, Wrap]] = {
     "avs_of_prism": (containers.LINK_PRISM, avs),
     "ppi": (containers.LINK_PPI, ppi),
 }
-#: Link layers that tshark 4.0 does not know.
+#: Link layers that tshark 4.0 does not know, or whose frames it gives another time (ERF: that of the record).
 LINKS_WITHOUT_TSHARK: Mapping[str, tuple[int, Wrap]] = {
     "broadcom_tag": (containers.LINK_BROADCOM_TAG, broadcom_tag),
     "broadcom_tag_prepended": (containers.LINK_BROADCOM_TAG_PREPENDED, broadcom_tag_prepended),
     "marvell_tag": (containers.LINK_MARVELL_TAG, marvell_tag),
+    "erf": (containers.LINK_ERF, erf),
+    "erf_with_further_headers": (containers.LINK_ERF, erf_with_further_headers),
     "marvell_tag_with_type": (containers.LINK_MARVELL_TAG_WITH_TYPE, marvell_tag_with_type),
 }

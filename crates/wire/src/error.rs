@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::files::other_kinds::kind_of;
+
 /// Why a capture cannot be read at all; `Display` is one sentence.
 #[derive(Debug)]
 pub enum CaptureError {
@@ -22,6 +24,7 @@ pub enum CaptureError {
 impl fmt::Display for CaptureError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Open { name, cause } if name.is_empty() => out.write_str(cause),
             Self::Open { name, cause } => write!(out, "cannot open {name}: {cause}"),
             Self::Read { name, cause } => write!(out, "cannot read {name}: {cause}"),
             Self::Empty { name } => write!(out, "{name} is empty: it has not even a file header"),
@@ -29,12 +32,14 @@ impl fmt::Display for CaptureError {
                 write!(out, "{name} ends after {bytes} bytes, within its file header")
             }
             Self::UnknownKind { name, first_bytes } => {
-                write!(
-                    out,
-                    "{name} is neither pcap nor pcapng nor snoop, plain or compressed by gzip, zstd, xz, bzip2 or lz4: \
-                     it begins with"
-                )?;
-                first_bytes.iter().try_for_each(|byte| write!(out, " {byte:02x}"))
+                const SHOWN_BYTES: usize = 8;
+                write!(out, "{name} is neither pcap nor pcapng nor snoop")?;
+                if let Some(kind) = kind_of(first_bytes) {
+                    return write!(out, ", but {kind}");
+                }
+                write!(out, ", plain or compressed by gzip, zstd, xz, bzip2 or lz4: it begins with")?;
+                first_bytes.iter().take(SHOWN_BYTES).try_for_each(|byte| write!(out, " {byte:02x}"))?;
+                write!(out, "; `editcap -F pcapng FILE NEW` converts what Wireshark can read")
             }
             Self::BadHeader { name, cause } => write!(out, "{name} has a broken file header: {cause}"),
         }

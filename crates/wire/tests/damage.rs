@@ -193,7 +193,11 @@ fn a_failed_start_has_a_reason() {
     assert_eq!(
         error_of(b"%PDF-1.7"),
         "the capture is neither pcap nor pcapng nor snoop, plain or compressed by gzip, zstd, xz, bzip2 or lz4: \
-         it begins with 25 50 44 46 2d 31 2e 37"
+         it begins with 25 50 44 46 2d 31 2e 37; `editcap -F pcapng FILE NEW` converts what Wireshark can read"
+    );
+    assert_eq!(
+        error_of(b"PK\x03\x04\x14"),
+        "the capture is neither pcap nor pcapng nor snoop, but a zip archive: unpack it, and give the captures in it"
     );
     assert_eq!(error_of(&pcap_of_three()[..20]), "the capture ends after 20 bytes, within its file header");
     assert_eq!(error_of(&[0x0a, 0x0d]), "the capture ends after 2 bytes, within its file header");
@@ -202,6 +206,9 @@ fn a_failed_start_has_a_reason() {
     assert!(error_of(&section).starts_with("the capture has a broken file header: a section header has 1a2b3c00"));
     assert!(error_of(&files::gzip(b"hello world")).contains("it begins with 68 65 6c 6c 6f"));
     assert!(error_of(&[0x1f, 0x8b, 1, 2, 3, 4, 5]).starts_with("cannot read the capture: "));
+    let named = |name: &str| CaptureReader::open(Path::new(name)).err().unwrap().to_string();
+    assert_eq!(named(""), "a capture must have a name, got ''");
+    assert!(named("https://example.org/x.pcap").contains("x.pcap: URLs are not fetched: download it"));
     let missing = CaptureReader::open(Path::new("/nonexistent/x.pcap")).err().unwrap().to_string();
     assert_eq!(missing, "cannot open /nonexistent/x.pcap: no such file or directory");
     let directory = CaptureReader::open(Path::new("/")).err().unwrap().to_string();

@@ -9,7 +9,7 @@ from pepscope.errors import FilterError
 
 Instruction = tuple[int, int, int, int]
 
-#: Link type as capture files number it -> as libpcap's compiler numbers it (they differ for raw IP). For NFLOG,
+#: Link type as capture files number it -> as libpcap's compiler numbers it (they differ for raw IP). For ERF, NFLOG,
 #: IPOIB, PKTAP, PPP_WITH_DIR and the tags of switches (DSA_TAG) it compiles nothing.
 LINK_TYPES = {
     0: 0,  # NULL

@@ -19,7 +19,7 @@ from pepscope.captures.tables.connection_frame import csv_chunks, parquet_bytes
 from pepscope.errors import CaptureError, FilterError
 from tests.captures.containers import LINK_RAW, Frame, write_pcap
 from tests.captures.conversation import START_NS
-from tests.captures.segments import Segment
+from tests.captures.segments import PROTOCOL_UDP, Segment, ipv4
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 MANY = CORPUS / "reg_dl_par20.srv.pcap.gz"
@@ -39,6 +39,12 @@ UDP_FRAME = (
 def pcap(frames: list[bytes], link_type: int = ETHERNET) -> bytes:
     header = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, link_type)
     return header + b"".join(struct.pack("<IIII", 1, 0, len(frame), len(frame)) + frame for frame in frames)
+
+
+def gtp_u(message: int) -> bytes:
+    """A message of GTP-U's path management, without a packet."""
+    datagram = struct.pack(">HHHHBBHI", 2152, 2152, 16, 0, 0x30, message, 0, 0)
+    return ipv4("10.0.0.1", "10.0.0.2", PROTOCOL_UDP, datagram)
 
 
 @pytest.fixture(scope="module")
@@ -241,12 +247,34 @@ def test_broken_compression_is_damage(tmp_path: Path) -> None:
             pcap([ARP_FRAME, ARP_FRAME, UDP_FRAME]),
             r"3 packets but no TCP: 2 of EtherType 0x0806 \(ARP\), 1 of IP protocol 17 \(UDP\)",
         ),
-        (pcap([bytes(60)], link_type=195), "link type 195"),
+        (
+            pcap([bytes(60)], link_type=195),
+            r"x\.pcap: it holds 1 packet but no TCP: 1 of link type 195 \(IEEE802_15_4_WITHFCS\), which can.* read$",
+        ),
+        (
+            pcap([gtp_u(1), gtp_u(2), b"\x50" + bytes(19)], link_type=101),
+            "3 packets but no TCP: 2 of GTP-U without a packet, 1 of IP version 5$",
+        ),
+        (b"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS"),
+        (b"<!DOCTYPE html>\n<html>", "an HTML page: download the capture itself"),
+        (b"GMBU" + bytes(60), "Microsoft Network Monitor; `editcap"),
     ],
-    ids=["empty", "text", "compressed-text", "short", "no-packets", "no-tcp", "unknown-link-type"],
+    ids=[
+        "empty",
+        "text",
+        "compressed-text",
+        "short",
+        "no-packets",
+        "no-tcp",
+        "unknown-link-type",
+        "two-kinds-of-one-name",
+        "lfs",
+        "html",
+        "network-monitor",
+    ],
 )
 def test_nothing_to_analyse_is_one_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
-    path = tmp_path / "capture.pcap"
+    path = tmp_path / "x.pcap"
     path.write_bytes(content)
     with pytest.raises(CaptureError, match=sentence) as caught:
         open_capture(str(path))

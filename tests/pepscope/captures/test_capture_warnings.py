@@ -30,10 +30,9 @@ def warnings_of(path: Path, frames: list[Frame], link_type: int) -> tuple[str, .
         ([Frame(1, ICMP)], 101, ["the capture holds 1 packet but no TCP: 1 of IP protocol 1 (ICMP)"]),
         (
             [Frame(1, bytes(30))],
-            195,
+            189,
             [
-                "1 packet of link type 195 (IEEE802_15_4_WITHFCS), which cannot be read",
-                "the capture holds 1 packet but no TCP: 1 of a link type that cannot be read",
+                "the capture holds 1 packet but no TCP: 1 of link type 189 (USB_LINUX), which cannot be read",
             ],
         ),
     ],

@@ -1,12 +1,13 @@
 //! How a capture is opened: the file, the compression around it, the container with its header.
 
 use std::fs::File;
-use std::io::{Cursor, Read};
+use std::io::{Cursor, ErrorKind, Read};
 use std::path::Path;
 
 use crate::error::CaptureError;
 use crate::files::compression;
 use crate::files::container::{pcap, snoop, Container};
+use crate::files::other_kinds;
 use crate::files::window::{ByteWindow, Shortage};
 use crate::tally::Tally;
 
@@ -22,7 +23,7 @@ impl FileSource {
     pub(crate) fn open(path: &Path) -> Result<FileSource, CaptureError> {
         let name = path.display().to_string();
         let open_error = |cause: String| CaptureError::Open { name: path.display().to_string(), cause };
-        let file = File::open(path).map_err(|error| open_error(reason(&error)))?;
+        let file = File::open(path).map_err(|error| open_error(unopened(&name, &error)))?;
         let metadata = file.metadata().map_err(|error| open_error(reason(&error)))?;
         if metadata.is_dir() {
             return Err(open_error("it is a directory".to_owned()));
@@ -60,7 +61,10 @@ pub(crate) fn recognise(name: &str, window: &mut ByteWindow, tally: &mut Tally) 
     let first = window.available();
     let magic = first.first_chunk::<4>().copied().unwrap_or_default();
     let Some(mut container) = Container::recognise(magic) else {
-        let first_bytes = first[..first.len().min(FIRST_BYTES)].to_vec();
+        // What is shorter is of no known kind.
+        let _ = window.demand(other_kinds::FIRST_BYTES);
+        let first = window.available();
+        let first_bytes = first[..first.len().min(other_kinds::FIRST_BYTES)].to_vec();
         return Err(CaptureError::UnknownKind { name: name(), first_bytes });
     };
     match &mut container {
@@ -89,6 +93,17 @@ pub(crate) fn recognise(name: &str, window: &mut ByteWindow, tally: &mut Tally) 
         }
     }
     Ok(container)
+}
+
+/// Why a name cannot be opened, also where it is none of a file.
+fn unopened(name: &str, error: &std::io::Error) -> String {
+    match name {
+        "" => "a capture must have a name, got ''".to_owned(),
+        url if error.kind() == ErrorKind::NotFound && url.contains("://") => {
+            "URLs are not fetched: download it, or pipe it in (`curl -s URL | pepscope detect -`)".to_owned()
+        }
+        _ => reason(error),
+    }
 }
 
 /// The operating system's reason without its error number.

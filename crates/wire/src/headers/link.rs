@@ -48,14 +48,16 @@ pub(crate) enum LinkType {
     Prism,
     /// A header that names the link-layer type of the frame behind it.
     Ppi,
+    /// A record of an Endace card (ERF): its header names the kind of frame behind it.
+    Erf,
     /// Ethernet between the ports of a switch and its processor.
     SwitchTag(SwitchTag),
 }
 
 /// Every link-layer type number that can be read.
-pub const KNOWN_LINK_TYPES: [u16; 34] = [
-    0, 1, 7, 9, 10, 12, 14, 50, 51, 101, 104, 105, 108, 109, 113, 117, 119, 127, 129, 149, 163, 192, 204, 226, 228,
-    229, 239, 242, 258, 276, 281, 282, 284, 285,
+pub const KNOWN_LINK_TYPES: [u16; 35] = [
+    0, 1, 7, 9, 10, 12, 14, 50, 51, 101, 104, 105, 108, 109, 113, 117, 119, 127, 129, 149, 163, 192, 197, 204, 226,
+    228, 229, 239, 242, 258, 276, 281, 282, 284, 285,
 ];
 
 impl LinkType {
@@ -79,6 +81,7 @@ impl LinkType {
             258 | 149 => LinkType::Pktap,
             204 => LinkType::PppDirection,
             192 => LinkType::Ppi,
+            197 => LinkType::Erf,
             226 => LinkType::Ipnet,
             239 => LinkType::Nflog,
             242 => LinkType::InfiniBand,
@@ -126,6 +129,7 @@ pub(crate) fn step<'a>(
         }
         LinkType::Prism => metadata::prism(view, trace),
         LinkType::Ppi => metadata::ppi(view, trace),
+        LinkType::Erf => metadata::erf(view, trace),
         LinkType::SwitchTag(tag) => switch_tag::step(tag, view, trace),
     }
 }

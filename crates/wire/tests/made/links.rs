@@ -3,8 +3,8 @@
 use super::frames::ethernet;
 
 /// Link types that carry an EtherType; the others carry IP alone.
-pub const LINKS_WITH_ETHER_TYPE: [u16; 18] =
-    [1, 10, 50, 104, 105, 113, 119, 127, 149, 163, 192, 242, 258, 276, 281, 282, 284, 285];
+pub const LINKS_WITH_ETHER_TYPE: [u16; 19] =
+    [1, 10, 50, 104, 105, 113, 119, 127, 149, 163, 192, 197, 242, 258, 276, 281, 282, 284, 285];
 /// Link types that carry IP alone.
 pub const LINKS_FOR_IP: [u16; 16] = [0, 7, 9, 12, 14, 51, 101, 108, 109, 117, 129, 204, 226, 228, 229, 239];
 
@@ -57,6 +57,11 @@ pub fn link_frame(link_type: u16, ether_type: u16, payload: &[u8]) -> Vec<u8> {
         119 => capture_header(&[0x44u32.to_le_bytes(), 144u32.to_le_bytes()].concat(), 144, ether_type, payload),
         163 => capture_header(&[0x8021_1001u32.to_be_bytes(), 64u32.to_be_bytes()].concat(), 64, ether_type, payload),
         192 => capture_header(&[0, 0, 32, 0, 105, 0, 0, 0], 32, ether_type, payload),
+        197 => {
+            // A time, Ethernet with a further header behind which another one follows, lengths, and padding.
+            let head = [[1; 8], [0x82, 4, 0, 0, 0, 0, 0, 0], [0x83, 0, 0, 0, 0, 0, 0, 0], [3, 0, 0, 0, 0, 0, 0, 0]];
+            [&head.concat()[..], &[0, 0], &ethernet(ether_type, payload)].concat()
+        }
         282 => [&[0, 0, 0, 2], &ethernet(ether_type, payload)[..]].concat(),
         281 | 284 | 285 => {
             let frame = ethernet(ether_type, payload);

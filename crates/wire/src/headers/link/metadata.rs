@@ -1,5 +1,5 @@
 //! What capturing systems write before a packet: NFLOG of Linux, PKTAP of macOS, PFLOG and ENC of the BSDs, IPNET of
-//! Solaris, and the headers of wireless cards.
+//! Solaris, and the headers of wireless and of Endace's cards.
 
 use crate::error::Reject;
 use crate::headers::header::{HeaderKind, HeaderTrace};
@@ -125,6 +125,31 @@ pub(super) fn ppi<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<(L
     let link_type = view.u32_le(4)?;
     let link = u16::try_from(link_type).ok().and_then(LinkType::from_number).ok_or(Reject::NotIp)?;
     named_length(view, u32::from(length), link, trace)
+}
+
+/// A record of an Endace card (Extensible Record Format): time, kind, lengths, then further headers of eight bytes, of
+/// which each says whether another one follows, and Ethernet behind two bytes of padding, a serial frame, or IP.
+pub(super) fn erf<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<(Layer, View<'a>), Reject> {
+    const TIME_BYTES: usize = 8;
+    const HEADER_BYTES: usize = 16;
+    const FURTHER_HEADER_BYTES: usize = 8;
+    const ETHERNET_PADDING_BYTES: usize = 2;
+    /// Set in the kind where a further header follows, and in the first byte of each where another one does.
+    const MORE: u8 = 0x80;
+    let kind = view.byte(TIME_BYTES)?;
+    let mut frame_at = HEADER_BYTES;
+    let mut more = kind & MORE;
+    while more != 0 {
+        more = view.byte(frame_at)? & MORE;
+        frame_at += FURTHER_HEADER_BYTES;
+    }
+    let (layer, frame_at) = match kind & !MORE {
+        2 | 11 | 16 | 20 => (Layer::Link(LinkType::Ethernet), frame_at + ETHERNET_PADDING_BYTES),
+        1 | 10 | 15 | 19 => (Layer::Link(LinkType::PppOrCiscoHdlc), frame_at),
+        22 | 23 => (Layer::Ip, frame_at),
+        _ => return Err(Reject::NotIp),
+    };
+    Ok((layer, trace.step_over(HeaderKind::CaptureHeader, view, frame_at)?))
 }
 
 /// Steps over a header that states its own length behind eight bytes at the start.

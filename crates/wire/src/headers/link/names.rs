@@ -42,6 +42,7 @@ pub fn link_type_name(number: u16) -> Option<&'static str> {
         189 => "USB_LINUX",
         192 => "PPI",
         195 => "IEEE802_15_4_WITHFCS",
+        197 => "ERF",
         201 => "BLUETOOTH_HCI_H4_WITH_PHDR",
         204 => "PPP_WITH_DIR",
         205 => "C_HDLC_WITH_DIR",
@@ -93,6 +94,7 @@ pub(crate) fn frames_name(link: LinkType) -> &'static str {
         LinkType::Enc => "IPsec packets",
         LinkType::Ipnet => "IPNET packets",
         LinkType::Ppi => "PPI frames",
+        LinkType::Erf => "ERF records",
         LinkType::SwitchTag(_) => "frames of a switch",
     }
 }
