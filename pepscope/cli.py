@@ -10,6 +10,7 @@ import click
 
 import pepscope
 from pepscope.command_line.failures import INTERRUPTED, complain, exit_status, written_out
+from pepscope.errors import UsageError
 from pepscope.plugins import find, names
 from pepscope.processes.garbage import freeze_imports
 
@@ -56,6 +57,22 @@ class EntryPointGroup(click.Group):
         command = entry.load()
         freeze_imports()
         return command if isinstance(command, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names. Raises UsageError, with what may have been meant."""
+        from pathlib import Path  # with difflib, for mistakes alone
+
+        word = args[0]
+        if find(COMMANDS, word) is None and not word.startswith("-"):
+            if Path(word).exists():
+                raise UsageError(f"no such command '{word}': `pepscope detect {word}` judges a capture")
+            from difflib import get_close_matches
+
+            alike = get_close_matches(word, names(COMMANDS), n=1)
+            ctx.fail(f"No such command '{word}'." + "".join(f" Did you mean '{name}'?" for name in alike))
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with their summaries; only commands from elsewhere are loaded for it."""

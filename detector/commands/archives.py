@@ -14,6 +14,10 @@ GROUP = "pepscope.archives"
 _ZIP = b"PK\x03\x04"
 
 
+#: How files are named that are captures.
+_CAPTURES = (".pcap", ".pcapng", ".cap", ".ntar", ".snoop", ".pcap.gz", ".pcapng.gz")
+
+
 def is_archive(path: str) -> bool:
     """Whether the file is a zip; standard input, pipes and what cannot be read are none."""
     if path == "-" or not Path(path).is_file():
@@ -23,6 +27,19 @@ def is_archive(path: str) -> bool:
             return stream.read(len(_ZIP)) == _ZIP
     except OSError:
         return False
+
+
+def _holds_a_run(path: str) -> bool:
+    """Whether a zip is, by its members' names, no collection of captures; what is damaged is left to the room that
+    reads archives."""
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.namelist()
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
+        return True
+    return "manifest.json" in members or not any(member.lower().endswith(_CAPTURES) for member in members)
 
 
 def detect_archives(
@@ -38,6 +55,11 @@ def detect_archives(
     from pepscope.command_line.audit_output import audit_fails, write_audit
     from pepscope.command_line.progress import Progress
 
+    for path in paths:
+        if not _holds_a_run(path):
+            raise UsageError(
+                f"{path} is a zip archive, but not one of `pepscope probe run`: unpack it, and give the captures in it"
+            )
     if of_captures:
         raise UsageError(f"{of_captures[0]} must not be given with an archive, which records how it was measured")
     entry = find(GROUP, "run")

@@ -41,6 +41,8 @@ class Destination(click.Path):
         path = str(super().convert(value, param, ctx))
         if path == STANDARD_OUTPUT:
             return path
+        if not path:
+            raise UsageError(f"{_named(param)} must name a file, got ''.")
         from pathlib import Path  # which standard output does without
 
         directory = Path(path).parent
@@ -49,6 +51,10 @@ class Destination(click.Path):
         if not is_stream(path) and not os.access(Path(path).resolve().parent, os.W_OK):
             raise UsageError(f"{path} cannot be written: no file can be made in {directory}.")
         return path
+
+
+def _named(param: click.Parameter | None) -> str:
+    return "a report" if param is None else param.opts[-1]
 
 
 class ReportOption(click.Option):
