@@ -139,8 +139,8 @@ _PLACES = {
 
 #: Splits of one vantage point, by where they stand: one end does not show how they work.
 _ONE_ENDED = {
-    SplitPlace.NETWORK: "Connections are split in the network: a middlebox terminates them there and talks to the "
-    "other end over connections of its own.",
+    SplitPlace.NETWORK: "Connections are split on their way: a middlebox before the other end's site terminates them "
+    "and talks to the other end over connections of its own.",
     SplitPlace.SERVER: "Connections end at the server's own site, at a load balancer or web front end that talks to "
     "the server behind it over connections of its own. The network does not split them.",
     SplitPlace.PROXY: "Connections end at a proxy that the client itself asks for, which talks to the servers over "

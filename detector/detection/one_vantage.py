@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from detector.detection.temporary_files import temporary_bytes
 from detector.one_capture.detection import judge_vantage
 from detector.one_capture.further_methods import ConnectionsAlone, further_evidence
 from detector.one_capture.networks import NetworkTable
+from detector.one_capture.sides import contradiction_of
 from detector.options import DetectOptions
 from detector.presentation.asked import Asked
 from detector.presentation.provenance import capture_summary
@@ -16,7 +18,7 @@ from pepscope.captures.capture import Capture
 from pepscope.captures.files.digest import FileDigest
 from pepscope.captures.provenance import Tool
 from pepscope.processes.logged import log_info
-from pepscope.results.verdicts import DetectionResult, GroupSide
+from pepscope.results.verdicts import CaptureSummary, DetectionResult, GroupSide
 
 if TYPE_CHECKING:
     from detector.method import Method
@@ -35,9 +37,10 @@ def judge_one_vantage(
 ) -> DetectionResult:
     """What captures of one vantage point show, to pepscope's own judgement and to further `methods`."""
     at_client = options.first_at_client
+    taken_at = None if at_client is None else GroupSide.CLIENT if at_client else GroupSide.SERVER
     pairs, groups = judge_vantage(
         captures,
-        taken_at=None if at_client is None else GroupSide.CLIENT if at_client else GroupSide.SERVER,
+        taken_at=taken_at,
         networks=networks,
         least_probability=options.least_probability,
         further_evidence=further_evidence(captures, options, methods),
@@ -53,5 +56,14 @@ def judge_one_vantage(
         from detector.presentation.telling_packets.results import name_packets
 
         groups = name_packets(captures, pairs, groups, OfOneVantage(captures, options), asked.packets)
-    summaries = tuple(capture_summary(*each) for each in zip(captures, digests, strict=True))
+    summaries = tuple(
+        _contradicted(capture_summary(capture, digest), capture, taken_at)
+        for capture, digest in zip(captures, digests, strict=True)
+    )
     return DetectionResult(summaries, pairs, groups, tool, temporary_bytes(captures))
+
+
+def _contradicted(summary: CaptureSummary, capture: Capture, taken_at: GroupSide | None) -> CaptureSummary:
+    """The summary, with a warning where round trips speak against the side that the user names."""
+    against = None if taken_at is None else contradiction_of(capture.connection_columns(), taken_at)
+    return summary if against is None else replace(summary, warnings=(*summary.warnings, against))

@@ -27,6 +27,7 @@ from detector.one_capture.members import Ints, quantiles
 from detector.one_capture.networks import address_numbers
 from detector.options import PREFIX_IPV4, PREFIX_IPV6
 from pepscope.captures.references import References
+from pepscope.captures.tables.texts import durations
 from pepscope.results.distinct import distinct
 from pepscope.results.verdicts import GroupSide
 
@@ -146,6 +147,22 @@ def judged_sides(
         addresses, servers_s[beside], references
     )
     return (GroupSide.SERVER,) if are_one_host else (GroupSide.CLIENT, GroupSide.SERVER)
+
+
+def contradiction_of(columns: Mapping[str, npt.NDArray[Any]], taken_at: GroupSide) -> str | None:
+    """What speaks against the side that the user names: at an end's own interface that end answers as soon as a kernel.
+    None where nothing does, or too little was seen."""
+    clients_s, servers_s = map(_typical_s, _ends_s(columns))
+    named_s, other_s = (clients_s, servers_s) if taken_at is GroupSide.CLIENT else (servers_s, clients_s)
+    if not (named_s >= OWN_HOST_S and other_s < min(OWN_HOST_S, OWN_SHARE * named_s)):  # false where one is unknown
+        return None
+    named, soon = durations(np.asarray([named_s, other_s]))
+    other = GroupSide.SERVER if taken_at is GroupSide.CLIENT else GroupSide.CLIENT
+    return (
+        f"taken_at names the {taken_at.value}, but TCP answers at the {other.value}'s end within {soon} and "
+        f"at the {taken_at.value}'s after {named}: it looks taken at the {other.value}, and verdicts on the "
+        "wrong stretch say nothing of the network"
+    )
 
 
 def _answer_from_afar(addresses: npt.NDArray[np.uint8], tcp_s: Floats, references: References | None) -> bool:

@@ -15,6 +15,7 @@ from detector.one_capture.likelihoods.timing_tables import HIDDEN_S
 from detector.one_capture.members import Ints, numbered
 from detector.one_capture.reasons.declared_proxies import asked_as_proxy, asked_for
 from detector.one_capture.reasons.quantities import counted, duration, percent
+from detector.one_capture.sides import OWN_HOST_S
 from pepscope.captures.tables.texts import GivenTexts, SlicedTexts, durations, gathered, joined
 from pepscope.results.distinct import distinct
 from pepscope.results.verdicts import GroupSide
@@ -65,6 +66,7 @@ _ONE_HOST = {
 _SEVERAL_SERVERS = "These servers alone do not show"
 _MORE_SERVERS = " Servers in other networks, or pings to these, would."
 
+_EVERY = ("every answer", "the answer")
 _HALF = 0.5
 
 #: What the times of most captures can tell apart (s).
@@ -143,10 +145,11 @@ def _split(figures: PoolFigures) -> str:
 
 def _network(figures: PoolFigures) -> str:
     far = "servers" if figures.side is GroupSide.CLIENT else "clients"
-    return (
-        f"{_split(figures)} The split point stands {duration(figures.near_s)} of round trip from this capture, in the "
-        f"network between it and the {far}."
-    )
+    stands = f"{_split(figures)} The split point stands {duration(figures.near_s)} of round trip from this capture"
+    if figures.side is GroupSide.CLIENT and figures.near_s < OWN_HOST_S:
+        beside = "the NAT of a virtual machine, a local proxy or tunnel"
+        return f"{stands}: on the capture's own host, or beside it ({beside})."
+    return f"{stands}, in the network between it and the {far}."
 
 
 def _site(figures: PoolFigures) -> str:
@@ -238,7 +241,8 @@ def _undecided(figures: PoolFigures, explanation: Explanation) -> str:
         shown = f"some answers come {_soon(figures.fast_excess_s)} the transport's round trip, others later"
         split, late = " whose leg only these cross", "takes its time for these"
     else:
-        shown = f"every answer comes {duration(figures.fast_excess_s)} and more later than the transport's round trip"
+        later = f"{duration(figures.fast_excess_s)}{'' if figures.exchanges == 1 else ' and more'}"
+        shown = f"{_EVERY[figures.exchanges == 1]} comes {later} later than the transport's round trip"
         split, late = "", "always takes its time"
     return (
         f"{_extent(figures)}: {shown}: a split of either kind{split} ({percent(figures.split)}), or a {word} that "
@@ -261,9 +265,12 @@ def _undecided_ones(side: GroupSide, figures: Columns) -> SlicedTexts:
         for known in (False, True)
     ]
     settled = 2 * (figures["needed"] >= LEAST_SPLIT_OF_ONE) + ~np.isnan(figures["reference_s"])
-    pieces = ["", ": the fastest answers come ", "", "", " the transport's round trip. ", "", " ", ""]
+    whose = _given(figures["exchanges"] == 1, ": the fastest answers come ", ": the answer comes ")
+    pieces = ["", "", "", "", "", " the transport's round trip. ", "", " ", ""]
     doubted = _of_others(_doubted_by, figures["others"])
-    return joined(len(kind), pieces, [_extents(figures), *later, weighed, doubted, (settled.astype(np.uint32), wanted)])
+    return joined(
+        len(kind), pieces, [_extents(figures), whose, *later, weighed, doubted, (settled.astype(np.uint32), wanted)]
+    )
 
 
 def _weighed(side: GroupSide, split: float, needed: float, rides: bool) -> str:

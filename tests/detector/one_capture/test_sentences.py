@@ -44,7 +44,7 @@ def test_an_answer_in_time_and_one_that_is_late_in_words() -> None:
         "1 exchange: the server answered within 1.10 ms of the transport's round trip of 5.00 ms, as nothing can behind"
     )
     assert open_case == (
-        "1 exchange: the fastest answers come 1.10 ms later than the transport's round trip. A split of either kind "
+        "1 exchange: the answer comes 1.10 ms later than the transport's round trip. A split of either kind "
         "has 2 %, but no answer proves that there is none. A second capture at the servers, pings to the same servers "
         "in the capture or more connections would decide."
     )
@@ -165,3 +165,14 @@ def test_of_one_server_alone_other_servers_would_decide_and_not_more_of_its_answ
     assert group.verdict is Verdict.INCONCLUSIVE
     assert "connections to other servers on this port would decide" in group.reason
     assert "more connections" not in group.reason
+
+
+@pytest.mark.parametrize(
+    ("near_s", "where"),
+    [(0.0002, ": on the capture's own host, or beside it"), (0.04, ", in the network between it and the servers.")],
+)
+def test_a_split_point_beside_the_capture_is_not_placed_in_the_network(near_s: float, where: str) -> None:
+    """The NAT of a virtual machine ends TCP as soon as a kernel answers."""
+    times = [near_s, near_s, near_s, math.nan, 0.02, 0.02, 0.05, 0.03, 0.02, 0.04]
+    figures = PoolFigures(GroupSide.CLIENT, 3, 9, 30, *times, 0.99, 0.0, 0)
+    assert where in reason(figures, Explanation.NETWORK)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detector.one_capture.sides import Stretch, judged_sides, judged_stretches
+from detector.one_capture.sides import Stretch, contradiction_of, judged_sides, judged_stretches
 from pepscope.captures.references import ReferenceKind
 from pepscope.results.verdicts import GroupSide
 from tests.detector.one_capture.made_exchanges import references
@@ -232,3 +232,25 @@ def test_a_router_between_clients_and_servers_sees_all_connections_both_ways() -
     known["handshake_ack_ns"] = np.full(8, 5_000_000)
     known["handshake_syn_ack_ns"] = np.full(8, 20_000_000)
     assert stretches_of(known) == [Stretch(GroupSide.CLIENT), Stretch(GroupSide.SERVER)]
+
+
+@pytest.mark.parametrize(
+    ("to_client_ms", "to_server_ms", "contradicted"),
+    [
+        ([0.05, 0.07], [20.0, 90.0], GroupSide.SERVER),
+        ([20.0, 90.0], [0.05, 0.07], GroupSide.CLIENT),
+        ([0.05, 0.07], [0.1, 0.2], None),  # the NAT of a virtual machine
+        ([5.0, 9.0], [20.0, 90.0], None),  # in between, or a slow kernel
+        ([UNSEEN, UNSEEN], [20.0, 90.0], None),
+        ([], [], None),
+    ],
+)
+def test_a_side_that_is_named_is_contradicted_by_kernels_alone(
+    to_client_ms: list[float | None], to_server_ms: list[float | None], contradicted: GroupSide | None
+) -> None:
+    seen = columns(to_client_ms, to_server_ms) if to_client_ms else columns([], [], [])
+    for side in (GroupSide.CLIENT, GroupSide.SERVER):
+        against = contradiction_of(seen, side)
+        assert (against is not None) == (side is contradicted)
+        if against is not None:
+            assert against.startswith(f"taken_at names the {side.value}, but ")
