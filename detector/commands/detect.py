@@ -72,8 +72,8 @@ class FailOn(OptionType[frozenset[str]]):
 @click.option(
     "--same-transfers",
     is_flag=True,
-    help="Both captures show the same transfers: a pair is not doubted because addresses and requests differ, and legs "
-    "of which one is encrypted are paired by size and time.",
+    help="Both captures show the same transfers: a pair is not doubted because addresses, requests or clocks differ, "
+    "and legs of which one is encrypted are paired by size and time.",
 )
 @click.option(
     "--drift-limit",

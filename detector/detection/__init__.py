@@ -69,7 +69,7 @@ def detect(
       `server`.
     - `networks`: for one capture, as in `detect_vantage`.
     - `same_transfers`: both captures show the same transfers, so that a pair with equal payload is not doubted because
-      its addresses differ.
+      its addresses differ, nor any because a clock is off by more than pairing allows for.
     - `ack_delay_s`: the delay that the receiver put on every ACK (Method 3).
     - `clocks`, `drift_limit_ppm`: what to assume of the capture clocks, and the fastest drift to allow for.
 

@@ -166,7 +166,9 @@ def _apart(captures: Sequence[Capture]) -> str:
     spans = [capture.time_span_ns for capture in captures]
     begins, ends = [span[0] for span in spans if span], [span[1] for span in spans if span]
     gap_ns = max(begins) - min(ends) if len(begins) == len(captures) else 0
-    return f"their clocks are {gap_ns / 1e9:.0f} s apart; " if gap_ns >= 1e9 else ""
+    if gap_ns < 1e9:
+        return ""
+    return f"by their clocks one begins {gap_ns / 1e9:.0f} s after the other ends; "
 
 
 def _counted(count: int, noun: str) -> str:

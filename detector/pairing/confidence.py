@@ -77,6 +77,13 @@ _OTHER_TIME = (
     Ground.LENGTHS_OTHER_TIME,
 )
 
+#: The grounds that these are where the user says that the transfers are the same: then a clock is wrong.
+WHEN_THE_SAME = {
+    Ground.SEQUENCE_NUMBERS_OTHER_TIME: Ground.SEQUENCE_NUMBERS,
+    Ground.PAYLOAD_OTHER_TIME: Ground.PAYLOAD,
+    Ground.END_POINTS_OTHER_TIME: Ground.END_POINTS,
+}
+
 #: Where other connections have the same content, or may have, comparing it is no further evidence.
 _CONTENT_REPEATS = (Ground.PAYLOAD_AND_TIME, Ground.PAYLOAD_OF_SEVERAL_HOSTS, *_OTHER_TIME)
 
@@ -140,7 +147,9 @@ def pairing_confidence(
     `one_transfer_nats` is what all pairs between the same servers show together against strangers, where content is
     the ground (`starts.one_clock`).
     """
-    if ground not in CONTENT or seen.are_the_same:
+    if seen.are_the_same:
+        return _by_payload(WHEN_THE_SAME.get(ground, ground), alignments, seen)
+    if ground not in CONTENT:
         return _by_payload(ground, alignments, seen)
     prior, most = RELATED, 1.0
     if not seen.are_related:

@@ -13,6 +13,7 @@ import numpy as np
 
 from detector.methods.identity.findings import IdentityFinding
 from detector.pair import Pair
+from detector.pairing.confidence import WHEN_THE_SAME
 from detector.streams.loaded import confidence_of, option_of
 from detector.verdict.found import Found
 from detector.verdict.weighing import Judgement, judge
@@ -24,6 +25,10 @@ SHARED_PACKETS = frozenset({
     IdentityFinding.SAME_PACKETS, IdentityFinding.SAME_DATA, IdentityFinding.ACKS_AHEAD,
     IdentityFinding.ACKS_NOBODY_SENT,
 })  # fmt: skip
+
+
+#: Clocks that synchronise themselves are nearer, and so are the two ends of one transfer (s).
+_WORTH_NAMING_S = 10.0
 
 
 def are_doubtful(pairs: Sequence[Pair], found: Found) -> BoolArray:
@@ -49,6 +54,18 @@ def allow_for_mispairing(judgement: Judgement, pair: Pair) -> Judgement:
     return Judgement(
         Verdict.INCONCLUSIVE,
         mixed,
-        f"The captures may show two different transfers ({pair.pairing_ground}), and these look like one split "
-        "transfer: capture one transfer at both ends, with synchronised clocks.",
+        f"The captures may show two different transfers ({pair.pairing_ground}{_apart(pair)}), and these look like one "
+        f"split transfer: capture one transfer at both ends, with synchronised clocks{_remedy(pair)}.",
     )
+
+
+def _apart(pair: Pair) -> str:
+    """How far apart the connections begin by clocks of which one may be wrong, by hours where its time zone is."""
+    starts_ns = [vantage.connection.first_time_ns for vantage in pair.vantages]
+    apart_s = (max(starts_ns) - min(starts_ns)) / 1e9  # 0 where the other end is a flow in UDP
+    return f": they begin {apart_s:,.0f} s apart" if apart_s >= _WORTH_NAMING_S else ""
+
+
+def _remedy(pair: Pair) -> str:
+    """What to say to pepscope where the transfers are known to be one."""
+    return ", or give --same-transfers where a clock alone is wrong" if pair.pairing_ground in WHEN_THE_SAME else ""

@@ -21,7 +21,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from detector.methods.handshake.examination import HandshakeFinding
 from detector.methods.identity.findings import IdentityFinding
+from detector.methods.teardown import TeardownFinding
 from detector.options import DECISION_PROBABILITY
 from pepscope.results.finding import Weighable, Weight, finding_of, is_missing
 from pepscope.results.hypotheses import PRIOR, Hypothesis
@@ -29,6 +31,13 @@ from pepscope.results.verdicts import Mechanism, Outcome, Verdict
 
 #: Share of a split's probability from which its mechanism is named by a hypothesis.
 MECHANISM_SHARE = 0.8
+
+#: What methods that compare two captures find in one; `single_vantage` names the capture that is missing.
+_NOTHING_TO_COMPARE = (
+    IdentityFinding.NEEDS_SECOND_CAPTURE,
+    HandshakeFinding.NEEDS_SECOND_CAPTURE,
+    TeardownFinding.NEEDS_SECOND_CAPTURE,
+)
 
 #: Charges against end to end below this are hints: a harmless box or a habit of hosts explains each of them. Paths that
 #: have one such box often have another, so that hints together say no more than the strongest hint could. No split of
@@ -259,6 +268,7 @@ def _inconclusive_reason(weighed: Sequence[Weighable], undecided: Sequence[Weigh
     passed = [item for item in weighed if item.finding is IdentityFinding.SAME_DATA]
     if passed:
         return f"{passed[0].summary} {MAY_BE_LOCAL}"
-    return " ".join(dict.fromkeys(item.summary for item in undecided if is_missing(item))) or (
-        "No method found enough to decide."
-    )
+    missing = [item for item in undecided if is_missing(item)]
+    # That two captures cannot be compared says no more than which one is missing.
+    named = [item for item in missing if not any(item.finding is each for each in _NOTHING_TO_COMPARE)] or missing
+    return " ".join(dict.fromkeys(item.summary for item in named)) or "No method found enough to decide."

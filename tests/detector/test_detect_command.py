@@ -6,6 +6,8 @@ import json
 import struct
 import subprocess
 import sysconfig
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -179,7 +181,7 @@ def test_nothing_in_common_is_an_answer_but_no_success_where_a_verdict_was_asked
     assert [pair["stretch"] for pair in document["pairs"]] == [None, None]
     (sentence,) = document["captures"][1]["warnings"]
     assert "have no connection in common" in sentence
-    assert "273 s apart" in sentence
+    assert "one begins 273 s after the other ends" in sentence
     assert b"have no connection in common" in b" ".join(run("detect", one, two).stdout.split())
     for kinds in ("split", "inconclusive"):
         assert run("detect", one, two, "--fail-on", kinds).returncode == 1
@@ -250,6 +252,47 @@ def test_errors_are_types_of_ours(tmp_path: Path) -> None:
         pepscope.detect("-", "-")
     with pytest.raises(UsageError):
         pepscope.detect(str(text), clocks="atomic")
+
+
+def test_a_clock_that_is_hours_off_is_named_and_may_be_said_to_be_wrong(tmp_path: Path) -> None:
+    server, mobile = both("spl_ha_dl_srcip")
+    capture = read_capture(mobile)
+    late = tmp_path / "late.pcap"
+    frames = [replace(frame, time_ns=frame.time_ns + 7_200_000_000_000) for frame in capture.frames]
+    late.write_bytes(write_pcap(frames, capture.link_type))
+    (doubted,) = pepscope.detect(str(server), str(late)).pairs
+    assert doubted.verdict.value == "inconclusive"
+    assert "at another time by the capture clocks: they begin 7,200 s apart" in doubted.reason
+    assert "--same-transfers" in doubted.reason
+    (sure,) = pepscope.detect(str(server), str(late), same_transfers=True).pairs
+    assert sure.verdict.value == "split-tcp"
+
+
+def test_a_zip_of_captures_is_no_archive_of_a_run(tmp_path: Path) -> None:
+    path = tmp_path / "captures.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("day/server.pcap", b"")
+    done = run("detect", path)
+    assert done.returncode == 2
+    assert b"captures.zip is a zip archive, but not one of `pepscope probe run`: unpack it" in done.stderr
+
+
+def test_what_is_missing_is_named_once() -> None:
+    """Methods that compare have nothing to say of a connection that one of two captures holds."""
+    one, _ = both("reg_dl_nat")
+    _, two = both("spl_ha_dl_v6")
+    for pair in pepscope.detect(str(one), str(two)).pairs:
+        assert "to compare" not in pair.reason
+        assert "captures at both ends" not in pair.reason
+        assert pair.reason.count("would decide") == 1
+
+
+def test_a_side_that_round_trips_contradict_is_a_warning() -> None:
+    mobile = Path(__file__).parents[1] / "one_ended" / "lte-split.mobile.pcap.gz"
+    (wrong,) = pepscope.detect(str(mobile), taken_at="server").captures
+    assert "it looks taken at the client" in wrong.warnings[-1]
+    (right,) = pepscope.detect(str(mobile), taken_at="client").captures
+    assert not any("taken_at" in each for each in right.warnings)
 
 
 def test_a_stricter_probability_leaves_the_verdict_open() -> None:
