@@ -14,6 +14,7 @@ from detector.pairing.match import Ground, Match
 from detector.pairing.starts.clock_bounds import CONTRADICTION_NATS
 from detector.vantage.watching import SeenConnections, Watch, Watched
 from pepscope.captures.capture import Capture
+from pepscope.captures.connections import Connection
 from pepscope.captures.tables.texts import SlicedTexts
 
 #: Pairs on these grounds may be none, so that they do not relate the clocks.
@@ -52,19 +53,31 @@ class Absence:
         self._is_split = is_split
         self._watches: dict[tuple[bool, bool], Watch] = {}
         self._boxes: dict[str, float] = {}
+        self._whole: dict[tuple[str, str], bool] = {}
 
     def of(self, match: Match, alone: Pair) -> Absent:
         """What is known of `alone`, the connection of `match`, which one of the two captures lacks."""
         in_first = match.first is not None
         lacking = self._captures[1 if in_first else 0]
         if lacking.tcp_packet_count == 0:
-            return Absent(Watched(False, holds_instead(lacking)), (), lambda _: False, lambda: 0.0)
+            return Absent(Watched(False, holds_instead(lacking)), (), lambda _: False, lambda: 0.0, lambda: False)
         connection = alone.vantages[0].connection
         watched = self._watch(in_first, alone.client_side is not None).was_watching(connection)
         earlier = self._paired.earlier_with_same_answer(alone)
         return Absent(
-            watched, earlier, lambda pair: self._is_split(pair) is True, lambda: self._box_before(connection.server)
+            watched,
+            earlier,
+            lambda pair: self._is_split(pair) is True,
+            lambda: 0.0 if self._arrives_whole(connection) else self._box_before(connection.server),
+            lambda: self._arrives_whole(connection),
         )
+
+    def _arrives_whole(self, client: Connection) -> bool:
+        """Whether another connection of this client to this server is end to end: no middlebox ends all of them."""
+        key = client.client_address, client.server
+        if key not in self._whole:
+            self._whole[key] = any(self._is_split(pair) is False for pair in self._paired.arrive_whole(client))
+        return self._whole[key]
 
     def _box_before(self, server: str) -> float:
         """How sure it is that a middlebox splits connections to this server; 0 unless all that are decided are split.

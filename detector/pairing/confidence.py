@@ -135,6 +135,10 @@ class Transfers(Protocol):
         """Whether both directions together carry less than `SMALL_BYTES`."""
 
     @property
+    def is_beside_whole_ones(self) -> bool:
+        """Whether sequence numbers or packets identify other connections of this client to this server."""
+
+    @property
     def turns_nats(self) -> float:
         """What their turns show against two transfers (`starts.turns_within`)."""
 
@@ -151,6 +155,10 @@ def pairing_confidence(
         return _by_payload(WHEN_THE_SAME.get(ground, ground), alignments, seen)
     if ground not in CONTENT:
         return _by_payload(ground, alignments, seen)
+    if seen.is_beside_whole_ones:
+        # Few middleboxes end some of a client's connections to a server and pass others on. Where one of several
+        # machines behind the server's address was captured, its other clients say the same, often by one timetable.
+        return min(CONFIDENCE[ground], STRANGERS)
     prior, most = RELATED, 1.0
     if not seen.are_related:
         if seen.has_another_answer or seen.is_small:

@@ -33,6 +33,10 @@ class Ground(StrEnum):
     ALONE = "seen by one capture only"
 
 
+#: What shows that two connections are one, whatever others have the same content.
+IDENTITY = (Ground.SEQUENCE_NUMBERS, Ground.PACKETS)
+
+
 class Match(Struct, frozen=True):
     """Connection `first` of the first capture and `second` of the second.
 

@@ -38,9 +38,9 @@ from detector.pairing.candidates import (
     tie_breaker,
 )
 from detector.pairing.content_candidates import by_payload
-from detector.pairing.match import Candidate, Ground, Match
+from detector.pairing.match import IDENTITY, Candidate, Ground, Match
 from detector.pairing.starts.times import CLOCK_DRIFT, CLOCK_SLACK_NS, KNOWN_CLOCK_SLACK_NS, start_nats
-from detector.pairing.starts.together import IDENTITY, StartsTogether
+from detector.pairing.starts.together import StartsTogether
 from detector.pairing.starts.turns_within import has_turns
 from detector.pairing.summary_columns import SummaryColumns, same_sequence_numbers
 from pepscope.captures.connection_source import ConnectionSource

@@ -1,4 +1,4 @@
-"""Pairs of connections by the server that either capture names, and by how much it answered."""
+"""Pairs of connections by the server that either capture names, and by how much it answered, or whom."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from detector.pairing.match import Match
+from detector.pairing.match import IDENTITY, Match
 from pepscope.captures.capture import Capture
 from pepscope.captures.connection_source import ConnectionSource
 from pepscope.captures.connections import Connection
@@ -32,9 +32,11 @@ class ServerIndex:
             if match.first is not None and match.second is not None
         ]
         places, *numbers = np.array(both, np.int64).reshape(-1, 3).T
-        of_servers, of_answers = zip(*map(_keys, self._sources, numbers), strict=True)
+        of_servers, of_answers, of_clients = zip(*map(_keys, self._sources, numbers), strict=True)
         self._by_server = _Index(of_servers, places)
         self._by_answer = _Index(of_answers, places)
+        identified = np.flatnonzero([matches[place].ground in IDENTITY for place in places.tolist()])
+        self._identified_by_client = _Index([keys[identified] for keys in of_clients], places[identified])
 
     def to(self, server: str) -> Iterator[Match]:
         """The matches of which either capture names this server and port."""
@@ -48,6 +50,16 @@ class ServerIndex:
             match
             for match, seen in self._at(self._by_answer, key)
             if any(each.server == server and each.down.stream_bytes == answer_bytes for each in seen)
+        )
+
+    def identified(self, client_address: str, server: str) -> Iterator[Match]:
+        """Those of which either capture names this client and this server, and that packets or sequence numbers
+        identify: no middlebox between the captures ended these."""
+        key = _with_client(_key_of(server), _octets_of(client_address))
+        return (
+            match
+            for match, seen in self._at(self._identified_by_client, key)
+            if any(each.server == server and each.client_address == client_address for each in seen)
         )
 
     def _at(self, index: _Index, key: UInt64Array) -> Iterator[tuple[Match, tuple[Connection, Connection]]]:
@@ -73,32 +85,45 @@ class _Index:
 
 
 #: What keys are made of.
-_COLUMNS = ("server_address", "server_port", "down_stream_bytes")
+_COLUMNS = ("server_address", "server_port", "down_stream_bytes", "client_address")
 
 
-def _keys(source: ConnectionSource, numbers: Int64Array) -> tuple[UInt64Array, UInt64Array]:
-    """Keys of the servers of some connections, and of servers with what they answered."""
+def _keys(source: ConnectionSource, numbers: Int64Array) -> tuple[UInt64Array, UInt64Array, UInt64Array]:
+    """Keys of the servers of some connections, of servers with what they answered, and with the clients."""
     if isinstance(source, Capture):
         made = [_columns_of(*(batch[name] for name in _COLUMNS)) for batch in source.connection_batches(_COLUMNS)]
-        keys, answered = (np.concatenate(columns)[numbers] for columns in zip(*made, strict=True))
-        return keys, answered
+        of_servers, of_answers, of_clients = (np.concatenate(columns)[numbers] for columns in zip(*made, strict=True))
+        return of_servers, of_answers, of_clients
     chosen = [source.connections[number] for number in numbers.tolist()]
-    keys = np.concatenate([_key_of(each.server) for each in chosen] or [np.zeros(0, np.uint64)])
-    return keys, _with_bytes(keys, np.array([each.down.stream_bytes for each in chosen], np.int64))
+    empty = np.zeros(0, np.uint64)
+    keys = np.concatenate([_key_of(each.server) for each in chosen] or [empty])
+    answered = _with_bytes(keys, np.array([each.down.stream_bytes for each in chosen], np.int64))
+    clients = [_with_client(_key_of(each.server), _octets_of(each.client_address)) for each in chosen]
+    return keys, answered, np.concatenate(clients or [empty])
 
 
 def _columns_of(
-    addresses: npt.NDArray[np.uint8], ports: Int64Array, answer_bytes: Int64Array
-) -> tuple[UInt64Array, UInt64Array]:
+    addresses: npt.NDArray[np.uint8], ports: Int64Array, answer_bytes: Int64Array, clients: npt.NDArray[np.uint8]
+) -> tuple[UInt64Array, UInt64Array, UInt64Array]:
     keys = _server_keys(addresses, ports)
-    return keys, _with_bytes(keys, answer_bytes)
+    return keys, _with_bytes(keys, answer_bytes), _with_client(keys, clients)
 
 
 def _server_keys(addresses: npt.NDArray[np.uint8], ports: Int64Array) -> UInt64Array:
     """Keys of addresses of 16 bytes and ports."""
-    high, low = np.ascontiguousarray(addresses).view(np.uint64).reshape(-1, 2).T
-    keys: UInt64Array = (high * _MIXING[0]) ^ (low * _MIXING[1]) ^ (ports.astype(np.uint64) * _MIXING[2])
+    keys: UInt64Array = _address_keys(addresses) ^ (ports.astype(np.uint64) * _MIXING[2])
     return keys
+
+
+def _address_keys(addresses: npt.NDArray[np.uint8]) -> UInt64Array:
+    high, low = np.ascontiguousarray(addresses).view(np.uint64).reshape(-1, 2).T
+    keys: UInt64Array = (high * _MIXING[0]) ^ (low * _MIXING[1])
+    return keys
+
+
+def _with_client(keys: UInt64Array, addresses: npt.NDArray[np.uint8]) -> UInt64Array:
+    mixed: UInt64Array = keys * _MIXING[2] + _address_keys(addresses)
+    return mixed
 
 
 def _with_bytes(keys: UInt64Array, answer_bytes: Int64Array) -> UInt64Array:
@@ -109,6 +134,11 @@ def _with_bytes(keys: UInt64Array, answer_bytes: Int64Array) -> UInt64Array:
 def _key_of(server: str) -> UInt64Array:
     """The key of `ip:port` or `[ipv6]:port`."""
     text, _, port = server.rpartition(":")
-    address = ipaddress.ip_address(text.strip("[]"))
+    return _server_keys(_octets_of(text.strip("[]")), np.array([int(port)], np.int64))
+
+
+def _octets_of(text: str) -> npt.NDArray[np.uint8]:
+    """An address as a row of 16 bytes."""
+    address = ipaddress.ip_address(text)
     octets = address.packed if address.version == 6 else bytes(10) + b"\xff\xff" + address.packed
-    return _server_keys(np.frombuffer(octets, np.uint8).reshape(1, 16), np.array([int(port)], np.int64))
+    return np.frombuffer(octets, np.uint8).reshape(1, 16)

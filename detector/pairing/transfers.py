@@ -7,6 +7,7 @@ given it, or with one answer.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from msgspec import Struct
@@ -96,8 +97,11 @@ def _request(sample: PayloadSample) -> _Request | None:
 class LoadedTransfers:
     """What two connections that may be one show of each other; looked for where it is asked."""
 
-    def __init__(self, pair: Pair, match: Match, turns: TurnsWithin) -> None:
-        self._pair, self._match, self._turns = pair, match, turns
+    def __init__(
+        self, pair: Pair, match: Match, turns: TurnsWithin, has_one_whole: Callable[[Connection], bool]
+    ) -> None:
+        """`has_one_whole`: whether another connection of the same client and server is surely one at both ends."""
+        self._pair, self._match, self._turns, self._has_one_whole = pair, match, turns, has_one_whole
         self._client_side, self._server_side = pair.vantages
         self._same_transfers = pair.options.same_transfers
         self.was_asked = False
@@ -130,6 +134,12 @@ class LoadedTransfers:
         """Whether both directions together carry less than `SMALL_BYTES`."""
         self.was_asked = True
         return max(_stream_bytes(self._client_side), _stream_bytes(self._server_side)) < SMALL_BYTES
+
+    @property
+    def is_beside_whole_ones(self) -> bool:
+        """Whether sequence numbers or packets identify other connections of this client to this server."""
+        self.was_asked = True
+        return self._has_one_whole(self._client_side.connection)
 
     @property
     def turns_nats(self) -> float:

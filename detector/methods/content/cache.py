@@ -21,9 +21,10 @@ def examine(observation: Observation) -> Evidence | None:
     """Examine a connection that only one of two captures holds; None where both hold it, or there is one capture.
 
     A cache shows if another connection to the same server made the same request and got the same answer, if that one
-    has a counterpart at the server with other sequence numbers (so there is a middlebox on the path), if it came first,
-    and if either the server's capture was running and would hold the connection, or the answer came sooner than the
-    server's could: the two parts of the earlier connection, which was split, take longer.
+    is split, if it came first, and if either the server's capture was running and would hold the connection, or the
+    answer came sooner than the server's could: the two parts of the earlier connection take longer. Other sequence
+    numbers alone show no split, since firewalls change them, too. Where one of the client's connections to the server
+    arrives whole, another of several machines behind the server's address may have answered.
     """
     pair, absent = observation.pair, observation.absent
     if absent is None:
@@ -56,7 +57,8 @@ def _same_answer_before(alone: Vantage, absent: Absent, earlier: Sequence[Pair])
         "answer_bytes": alone.connection.down.stream_bytes,
         "server_capture_watched": watched.proven,
     }
-    if watched.proven:
+    split = [] if absent.arrives_whole() else [other for other in earlier if absent.is_split(other)]
+    if watched.proven and split:
         return TransferFinding.SERVED_FROM_CACHE.evidence(
             NAME, 0.8,
             f"{first} got the same answer earlier, but this connection did not reach the server, whose capture was "
@@ -67,11 +69,7 @@ def _same_answer_before(alone: Vantage, absent: Absent, earlier: Sequence[Pair])
             ),
         )  # fmt: skip
     return next(
-        (
-            found
-            for other in earlier
-            if absent.is_split(other) and (found := _answered_too_soon(alone, other, numbers, watched))
-        ),
+        (found for other in split if (found := _answered_too_soon(alone, other, numbers, watched))),
         ContentFinding.NO_COUNTERPART.undecided(
             NAME,
             "The server's capture lacks this connection, and an earlier connection got the same answer; a cache would "

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from detector.clocks.start_offset import agreed_offset
 from detector.pairing.candidates import TELLING_BYTES, lengths
 from detector.pairing.confidence import CONTENT, STARTS_AGREE_NATS
-from detector.pairing.match import Ground, Match
+from detector.pairing.match import IDENTITY, Ground, Match
 from detector.pairing.starts.agreement import agreement_nats, first_data_ns
 from detector.pairing.starts.clock_bounds import Clocks, narrowed
 from detector.pairing.starts.one_clock import one_transfer_nats
@@ -24,9 +24,6 @@ from detector.pairing.starts.times import CLOCK_DRIFT, CLOCK_SLACK_NS, KNOWN_CLO
 from detector.pairing.summary_columns import SummaryColumns
 from pepscope.captures.connection_source import ConnectionSource
 from pepscope.captures.connections import Connection
-
-#: What shows that two connections are one, whatever others have the same content.
-IDENTITY = (Ground.SEQUENCE_NUMBERS, Ground.PACKETS)
 
 #: So many connections that are surely one relate the clocks.
 _MOST_SURE = 512

@@ -135,8 +135,11 @@ def always_split(pair: Pair) -> bool:
     return True
 
 
-def examine_unpaired(alone: Pair, earlier: list[Pair], watched: Watched, is_split: Callable[[Pair], bool]) -> Evidence:
-    found = cache.examine(Observation(alone, absent=Absent(watched, earlier, is_split, lambda: 0.0)))
+def examine_unpaired(
+    alone: Pair, earlier: list[Pair], watched: Watched, is_split: Callable[[Pair], bool], arrives_whole: bool = False
+) -> Evidence:
+    absent = Absent(watched, earlier, is_split, lambda: 0.0, lambda: arrives_whole)
+    found = cache.examine(Observation(alone, absent=absent))
     assert found is not None
     return found
 
@@ -144,8 +147,19 @@ def examine_unpaired(alone: Pair, earlier: list[Pair], watched: Watched, is_spli
 def test_an_answer_from_a_cache():
     alone, others = cached()
     assert examined(alone).finding == "no-counterpart"
-    assert examine_unpaired(alone, others, RAN, never_split).finding == "served-from-cache"
-    assert examine_unpaired(alone, [], RAN, never_split).finding == "no-counterpart"
+    assert examine_unpaired(alone, others, RAN, always_split).finding == "served-from-cache"
+    assert examine_unpaired(alone, [], RAN, always_split).finding == "no-counterpart"
+
+
+def test_other_sequence_numbers_alone_show_no_cache():
+    """A firewall that hides sequence numbers, and several machines behind the server's address, look the same."""
+    alone, others = cached()
+    assert examine_unpaired(alone, others, RAN, never_split).finding == "no-counterpart"
+
+
+def test_a_client_whose_connections_arrive_whole_met_another_machine():
+    alone, others = cached()
+    assert examine_unpaired(alone, others, RAN, always_split, arrives_whole=True).finding == "no-counterpart"
 
 
 def test_absence_is_no_evidence_where_the_capture_was_not_running():
@@ -177,13 +191,13 @@ def test_an_answer_that_may_be_the_servers_shows_no_cache():
 
 def test_a_missing_syn_is_no_other_sequence_number():
     alone, (other,) = cached()
-    assert examine_unpaired(alone, [other], RAN, never_split).finding == "served-from-cache"
+    assert examine_unpaired(alone, [other], RAN, always_split).finding == "served-from-cache"
     near, far = other.client_side.connection, other.server_side.connection
     known = {name: getattr(near, name).initial_sequence_number for name in ("up", "down")}
     same = {name: getattr(far, name)._replace(initial_sequence_number=number) for name, number in known.items()}
     for flows in (same, {"up": far.up._replace(initial_sequence_number=None), "down": same["down"]}):
         late = replace(other, server_side=replace(other.server_side, connection=far._replace(**flows)))
-        assert examine_unpaired(alone, [late], RAN, never_split).finding == "no-counterpart"
+        assert examine_unpaired(alone, [late], RAN, always_split).finding == "no-counterpart"
 
 
 def test_a_missing_capture_of_an_end_to_end_connection_is_no_cache():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from detector.pairing.captures import pair_captures
+from detector.pairing.match import IDENTITY
 from detector.pairing.server_index import ServerIndex
 from pepscope.captures.capture import open_capture
 from tests.detector.corpus import CORPUS
@@ -32,4 +33,14 @@ def test_pairs_to_a_server_are_those_of_which_either_capture_names_it(run: str) 
                 if any((each.server, each.down.stream_bytes) == (server, size) for each in both)
             ]
             assert [*index.with_answer(server, size)] == answered
+        for client in {each.client_address for _, both in seen for each in both}:
+            surely_one = [
+                match
+                for match, both in seen
+                if match.ground in IDENTITY
+                and any((each.client_address, each.server) == (client, server) for each in both)
+            ]
+            assert [*index.identified(client, server)] == surely_one
+    assert bool(surely_one) == (run == "reg_dl_par20")
+    assert [*index.identified("192.0.2.255", server)] == []
     assert [*index.to("192.0.2.255:9")] == [*index.to("[2001:db8::9]:9")] == []

@@ -11,6 +11,8 @@ import pytest
 
 from detector.options import ClockMode
 from detector.pairing.candidates import have_an_address_in_common
+from detector.pairing.confidence import STRANGERS
+from detector.pairing.match import Ground
 from pepscope import detect
 from pepscope.results.verdicts import Verdict
 
@@ -70,6 +72,17 @@ def test_what_one_client_says_to_two_hosts_at_once_is_not_one_transfer(places: t
         assert {pair.verdict for pair in result.pairs} == {Verdict.INCONCLUSIVE}
         assert max(pair.pairing_confidence for pair in result.pairs) < 0.1
         assert not any(group.verdict.is_split for group in result.groups)
+
+
+def test_what_two_clients_poll_of_two_machines_behind_one_address_is_neither_split_nor_cached() -> None:
+    """Of the client's connections those to the captured machine arrive whole; another client polls it, too, at the same
+    seconds, when the first one asks the other machine."""
+    result = detect(*(str(FOLDER / f"{whose}.pcap.gz") for whose in ("polling-client", "one-of-two-machines")))
+    assert Counter(pair.verdict for pair in result.pairs) == {Verdict.REGULAR: 13, Verdict.INCONCLUSIVE: 10}
+    doubtful = [pair.pairing_confidence for pair in result.pairs if pair.pairing_ground == Ground.PAYLOAD]
+    assert len(doubtful) == 3
+    assert max(doubtful) <= STRANGERS
+    assert not any(group.verdict.is_split for group in result.groups)
 
 
 def test_equal_dialogues_that_are_paired_crosswise_are_no_strangers() -> None:
