@@ -34,8 +34,8 @@ class Absent(Struct, frozen=True):
 
     `watched`: whether that capture would hold it; `earlier` are pairs that got the same answer before, and
     `is_split` judges one of them. `middlebox_certainty` is how sure other connections make it that a middlebox splits
-    connections to this server: 0 means that none does. `arrives_whole`: another connection of this client to this server
-    is end to end, so that one of several machines behind the server's address may have been captured.
+    connections to this server: 0 means that none does. `arrives_whole`: another connection of this client to it is end
+    to end, so that one of several machines behind the server's address may have been captured.
     """
 
     watched: Watched
