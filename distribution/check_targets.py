@@ -11,7 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from distribution.build_wheel import GLIBC, ROOT, TARGETS, has_standard_library
+from distribution.build_wheel import has_standard_library
+from distribution.targets import GLIBC, ROOT, TARGETS
 
 _MSVC, _GNU = "-msvc", "-gnu"
 

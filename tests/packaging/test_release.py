@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from distribution.build_wheel import TARGETS
+from distribution.targets import TARGETS
 
 ROOT = Path(__file__).parents[2]
 WORKFLOW = ROOT / ".github" / "workflows" / "release.yml"
