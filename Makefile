@@ -7,6 +7,9 @@ FUZZ_SECONDS ?= 300
 SEED ?= 1
 TRAIN_SEED ?= 2
 TIMES ?= 20
+# What installs, and what compiles and runs the fuzzer: .ci/run has others.
+INSTALL ?= $(BIN)/pip install --quiet
+CARGO_RUN ?= cargo run
 export SETUPTOOLS_RUST_CARGO_PROFILE := release
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -32,8 +35,8 @@ $(VENV)/.runtime: $(PACKAGING) $(RUST_SOURCES) | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.development: $(PACKAGING) $(RUST_SOURCES) | $(VENV)/bin/python
-	$(BIN)/pip install --quiet 'setuptools>=77' 'setuptools-rust>=1.11' wheel
-	$(BIN)/pip install --quiet --no-build-isolation $(INSTALL_OPTIONS) --editable '.[dev]'
+	$(INSTALL) 'setuptools>=77' 'setuptools-rust>=1.11' wheel 'cargo-zigbuild>=0.20'
+	$(INSTALL) --no-build-isolation --editable '.[dev]'
 	touch $@ $(VENV)/.runtime
 
 install: $(VENV)/.development ## Make .venv with pepscope (Rust in release mode) and every development tool
@@ -84,8 +87,8 @@ test-lowest: install ## Run the rooms' tests with the oldest packages that setup
 	build/lowest/bin/pip install --quiet --no-build-isolation --constraint build/lowest/constraints.txt --editable '.[lint,test]'
 	build/lowest/bin/pytest --numprocesses auto --dist loadfile --ignore tests/packaging
 
-fuzz-short:
-	cargo run --release --quiet --package pepscope-fuzz -- --seconds 3
+fuzz-short: install
+	$(CARGO_RUN) --release --quiet --package pepscope-fuzz -- --seconds 3
 
 fuzz: ## Fuzz every parser for FUZZ_SECONDS each
 	cargo run --release --quiet --package pepscope-fuzz -- --seconds $(FUZZ_SECONDS)
