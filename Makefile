@@ -20,7 +20,7 @@ PACKAGING := setup.cfg pyproject.toml
 EXAMPLE_CAPTURES := examples/split/server.pcap.gz examples/split/mobile.pcap.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help client install rebuild demo test lint python-tests rust-tests test-modules test-lowest fuzz fuzz-short bench split-gain papers validate validate-fresh validate-simulated validate-metamorphic validate-metamorphic-single calibrate docs docs-site wheel check-targets deb man clean system-packages
+.PHONY: help client install rebuild demo test lint python-tests rust-tests test-modules test-lowest fuzz fuzz-short bench split-gain papers every-case validate validate-fresh validate-simulated validate-metamorphic validate-metamorphic-single calibrate docs docs-site wheel check-targets deb man clean system-packages
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-28s %s\n", $$1, $$2 }'
@@ -95,6 +95,10 @@ fuzz: ## Fuzz every parser for FUZZ_SECONDS each
 
 validate: install ## Score the detector on the captures whose truth is known and write docs/validation/corpus.md
 	$(BIN)/python -m benchmarks.validation --write docs/validation/corpus.md
+	$(MAKE) every-case
+
+every-case: install ## Run the tests that leave out cases like others (tests/cases.py) with all of them (root, Linux)
+	PEPSCOPE_EVERY_CASE=1 $(BIN)/pytest --numprocesses auto --dist loadfile $$(grep -rlE 'each_(value|pair)\(' tests --include='test_*.py')
 
 validate-fresh: install ## Make captures that the detector was not developed on (root, Linux; SEED=1) and score the detector on them
 	$(BIN)/python -m benchmarks.fresh -o build/fresh --seed $(SEED)

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.cases import EVERY_CASE
+
 TESTS = Path(__file__).parent
 
 # A shell that starts the tests in the background has them ignore SIGINT, and `nohup` SIGHUP, as would all they start.
@@ -79,8 +81,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.loadscopereorder = False
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the files of `LONGEST_FIRST` to the front; a name that is no file stops the run."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out repeated cases; sort `LONGEST_FIRST` to the front, where a name that is no file stops the run."""
+    if not os.environ.get(EVERY_CASE):
+        repeated = [item for item in items if item.get_closest_marker("repeats")]
+        items[:] = [item for item in items if not item.get_closest_marker("repeats")]
+        config.hook.pytest_deselected(items=repeated)
     ranks = {TESTS / file: rank for rank, file in enumerate(LONGEST_FIRST)}
     if missing := [str(path) for path in ranks if not path.is_file()]:
         raise pytest.UsageError(f"LONGEST_FIRST must name files of {TESTS}, got {', '.join(missing)}")

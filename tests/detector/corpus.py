@@ -20,6 +20,21 @@ from pepscope.captures.packets import Mark, PacketColumns, TcpFlag
 CORPUS = Path(__file__).parents[1] / "corpus"
 RUNS = {run["id"]: run for run in json.loads((CORPUS / "manifest.json").read_text())["runs"]}
 
+#: What a run's captures look like, without what happened on the network.
+_FORM = (
+    "class", "direction", "app", "proxy_software", "transparent", "active", "trap", "edge", "offload", "nat", "ip",
+    "mss_clamp",
+)  # fmt: skip
+_FILE_FORM = ("container", "linktype", "precision", "snaplen")
+
+
+def forms(run_id: str) -> set[tuple[str, str]]:
+    """Protocols, formats, and what was done to the captures, which stands behind `__` in the run's name."""
+    run = RUNS[run_id]
+    changed = run_id.partition("__")[2].rstrip("0123456789")
+    of_files = {(name, str(file.get(name))) for file in run["files"].values() for name in _FILE_FORM}
+    return {("changed", changed), *((name, str(run[name])) for name in _FORM), *of_files}
+
 
 @functools.lru_cache(maxsize=4)
 def capture(name: str):

@@ -15,6 +15,7 @@ import pytest
 
 from reference_sim.live_path import MIDDLE, SERVER, LiveEmulation, LiveSettings, live_path
 from reference_sim.scenario import Scenario
+from tests.cases import each_pair
 from tests.end_to_end.proxied import TRANSFER, judged, read_truth
 
 PEPSCOPE = str(Path(sysconfig.get_path("scripts")) / "pepscope")
@@ -106,9 +107,7 @@ def through(mode: str, transparent: bool, direction: str, directory: Path) -> tu
     return judged(run.captures["server"], run.captures["mobile"]), read_truth(truth)
 
 
-@pytest.mark.parametrize("direction", ["down", "up"])
-@pytest.mark.parametrize("transparent", [True, False], ids=["transparent", "explicit"])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("mode", "transparent", "direction"), each_pair([*MODES], [True, False], ["down", "up"]))
 def test_the_detector_agrees_with_the_proxys_truth(
     mode: str, transparent: bool, direction: str, tmp_path: Path
 ) -> None:

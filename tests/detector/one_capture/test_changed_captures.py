@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,17 +18,15 @@ from benchmarks.metamorphic_single.firewall import collecting_first_flights
 from detector.detection import detect, detect_vantage
 from pepscope.results.verdicts import DetectionResult, Verdict
 from tests.captures.containers import Compression, Interface, compress, read_capture, write_pcap, write_pcapng
+from tests.cases import each_value
 from tests.detector.one_capture.real_networks import CAPTURES, Captured, contradicted, named
 
 #: Changed captures hold TCP alone, and this verdict rests on references outside it.
 RESTS_ON_REFERENCES = ("wlan-thinking.server",)
 
 EVERY = pytest.mark.parametrize("captured", CAPTURES, ids=lambda captured: captured.name)
-BY_TCP = pytest.mark.parametrize(
-    "captured",
-    [captured for captured in CAPTURES if captured.name not in RESTS_ON_REFERENCES],
-    ids=lambda captured: captured.name,
-)
+JUDGED_BY_TCP = [captured for captured in CAPTURES if captured.name not in RESTS_ON_REFERENCES]
+BY_TCP = pytest.mark.parametrize("captured", JUDGED_BY_TCP, ids=lambda captured: captured.name)
 
 CHANGES: dict[str, Callable[[Records], Records]] = {
     "cut to 96 bytes": lambda r: losses.cut(r, 96),
@@ -82,8 +81,17 @@ def rows(result: DetectionResult) -> list[tuple[object, ...]]:
     return found
 
 
-@pytest.mark.parametrize("change", CHANGES)
-@BY_TCP
+def shown(captured: Captured, change: str) -> set[Hashable]:
+    """The change, each capture, and what is true of the captures that it was made of."""
+    true = {(truth.kind, truth.where, truth.thinks) for truth in captured.truths}
+    return {captured, *((change, captured.at_client, *each) for each in true)}
+
+
+@pytest.mark.parametrize(
+    ("captured", "change"),
+    each_value(itertools.product(JUDGED_BY_TCP, CHANGES), lambda case: shown(*case)),
+    ids=lambda value: value.name if isinstance(value, Captured) else value,
+)
 def test_no_change_turns_a_verdict(captured: Captured, change: str, tmp_path: Path) -> None:
     path = tmp_path / "changed.pcap"
     write(path, CHANGES[change](records(captured)), "raw")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from pepscope.captures.capture import open_capture
 from pepscope.captures.packets import Direction
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.results.audits import AuditRun
@@ -26,19 +27,10 @@ from prober.plan import Plan, ServerTable
 from prober.protocol.application import Application
 from tests.captures.containers import read_capture
 from tests.detector.corpus import RUNS
+from tests.prober.anonymise.groups import GROUPS
 from tests.prober.corpus_archives import archive, failed, observation
 
 SECRET = b"a secret of thirty-two bytes...."
-
-#: One run a group, so that each group's captures are all of a network's kinds: NAT, IPv6, other link types, losses,
-#: short snap lengths, missing beginnings, proxies of each sort, held back acknowledgements.
-GROUPS = [
-    ("reg_dl_cubic_lte", "reg_ul_bloat_256", "reg_dl_nat", "reg_dl_v6", "reg_dl_sll2", "reg_dl_quickack__snap68"),
-    ("reg_dl_eth_off", "reg_dl_reno_loss1__drop_srv3", "reg_ul_slowreader_srv__midone", "reg_dl_abort", "reg_bidir"),
-    ("spl_ha_dl_small_umts__drop_srv5", "spl_ha_dl_srcip__mid", "spl_ha_ul_slowwire", "spl_ha_dl_v6", "spl_ha_ftp_dl"),
-    ("spl_ngx_http_nobuf__sll", "spl_ha_dl_explicit", "prx_ngx_2M_umts", "prx_ngx_par6", "prx_ngx_cache"),
-    ("act_reg_ul_T2", "act_ha_ul_T2", "act_ha_dl_T4", "act_ngx_upload_T3", "spl_ha_chat"),
-]
 
 
 def of_corpus(run_ids: tuple[str, ...]):
@@ -82,6 +74,9 @@ def _nothing_is_left(run_id: str, before: Path, after: Path) -> None:
             headers = b"".join(frame.data[:60] for frame in read_capture(new.captures[name]).frames)
             assert not [address for address in packed if address in headers]
             assert not [address for address in named if address.encode() in data]
+            kept, made = open_capture(str(path)), open_capture(str(new.captures[name]))
+            assert [each.packets for each in made.connections] == [each.packets for each in kept.connections]
+            assert made.tcp_packet_count == kept.tcp_packet_count
             runs = payload_runs(path)
             assert runs
             assert not runs & payload_runs(new.captures[name])

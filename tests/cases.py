@@ -1,0 +1,56 @@
+"""Which of many cases of one test continuous integration runs: every value, or every pair of values, at least once.
+
+Of a test that asks the same of each capture of the corpus, or of each combination of settings, most cases show no fault
+that others do not show. Those have the mark `repeats`; `make every-case`, a part of `make validate`, runs them too.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+import pytest
+
+#: Set for runs that leave out no case.
+EVERY_CASE = "PEPSCOPE_EVERY_CASE"
+
+
+def each_value(
+    cases: Iterable[Any], values: Callable[[Any], Iterable[Hashable]], shown: Iterable[Any] = ()
+) -> list[Any]:
+    """A parameter for each case, all but as few as show every value marked `repeats`; other tests show some cases.
+
+    A case that is a tuple is a parameter set.
+    """
+    cases = list(cases)
+    chosen = _cover([set(values(case)) for case in cases], {value for case in shown for value in values(case)})
+    return [
+        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=_marks(number in chosen))
+        for number, case in enumerate(cases)
+    ]
+
+
+def each_pair(*axes: Sequence[Any]) -> list[Any]:
+    """A parameter set for each combination, all but as few as show every pair of two axes' values marked `repeats`."""
+    places = list(itertools.product(*(range(len(axis)) for axis in axes)))
+    chosen = _cover([set(itertools.combinations(enumerate(place), 2)) for place in places], set())
+    return [
+        pytest.param(*combination, marks=_marks(number in chosen))
+        for number, combination in enumerate(itertools.product(*axes))
+    ]
+
+
+def _marks(chosen: bool) -> tuple[pytest.MarkDecorator, ...]:
+    return () if chosen else (pytest.mark.repeats,)
+
+
+def _cover(shown: Sequence[set[Any]], known: set[Any]) -> set[int]:
+    """The numbers of few cases that show what all show: always that which adds most, the first of equals."""
+    chosen: set[int] = set()
+    missing = set().union(*shown) - known
+    while missing:
+        best = max(range(len(shown)), key=lambda number: len(shown[number] & missing))
+        chosen.add(best)
+        missing -= shown[best]
+    return chosen
