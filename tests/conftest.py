@@ -30,8 +30,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # same examples, so that a failure is the change's; PEPSCOPE_SEARCH=1 looks for new ones. Hypothesis also draws numbers
 # and texts that stand in the modules of the project that happen to be loaded: a test would have other examples beside
 # others than alone.
-settings.register_profile("repeatable", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
-settings.register_profile("search", settings.get_profile("repeatable"), derandomize=False)
+settings.register_profile(
+    "repeatable", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, max_examples=30
+)
+settings.register_profile("search", settings.get_profile("repeatable"), derandomize=False, max_examples=100)
 if os.environ.get("PEPSCOPE_SEARCH"):
     settings.load_profile("search")
 else:
