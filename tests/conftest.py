@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.cases import EVERY_CASE
+from tests.cases import left_out
 
 TESTS = Path(__file__).parent
 
@@ -85,10 +85,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out repeated cases; sort `LONGEST_FIRST` to the front, where a name that is no file stops the run."""
-    if not os.environ.get(EVERY_CASE):
-        repeated = [item for item in items if item.get_closest_marker("repeats")]
-        items[:] = [item for item in items if not item.get_closest_marker("repeats")]
-        config.hook.pytest_deselected(items=repeated)
+    repeated = left_out(items, config.args)
+    items[:] = [item for item in items if item not in repeated]
+    config.hook.pytest_deselected(items=[*repeated])
     ranks = {TESTS / file: rank for rank, file in enumerate(LONGEST_FIRST)}
     if missing := [str(path) for path in ranks if not path.is_file()]:
         raise pytest.UsageError(f"LONGEST_FIRST must name files of {TESTS}, got {', '.join(missing)}")
