@@ -62,16 +62,17 @@ class EntryPointGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the first word names. Raises UsageError, with what may have been meant."""
-        from pathlib import Path  # with difflib, for mistakes alone
-
         word = args[0]
-        if find(COMMANDS, word) is None and not word.startswith("-"):
-            if Path(word).exists():
-                raise UsageError(f"no such command '{word}': `pepscope detect {word}` judges a capture")
+        if find(COMMANDS, word) is None and not word.startswith("-") and not ctx.resilient_parsing:
+            import shlex  # as all else here, for mistakes alone
             from difflib import get_close_matches
+            from pathlib import Path
+
+            if "." in word or "/" in word or Path(word).is_file():  # no command's name has a dot or a slash
+                raise UsageError(f"no such command '{word}': `pepscope detect {shlex.quote(word)}` judges a capture")
 
             alike = get_close_matches(word, names(COMMANDS), n=1)
-            ctx.fail(f"No such command '{word}'." + "".join(f" Did you mean '{name}'?" for name in alike))
+            ctx.fail(f"No such command '{word}'" + "".join(f": perhaps '{name}'" for name in alike))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

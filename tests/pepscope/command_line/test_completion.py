@@ -29,6 +29,7 @@ def completed(*words: str, instruction: str = "bash_complete") -> list[str]:
         "COMP_CWORD": str(len(words)),
     }
     done = subprocess.run(PEPSCOPE, env={**ENVIRONMENT, **asked}, capture_output=True, text=True, check=False)
+    assert done.stderr == "", "it would stand in the line that is completed"
     return [line.partition(",")[2] for line in done.stdout.splitlines()]
 
 
@@ -45,6 +46,7 @@ def test_commands_and_options_are_completed() -> None:
     assert completed("de") == ["detect"]
     assert set(completed("")) == set(SUMMARIES)
     assert "--fail-on" in completed("detect", "--fa")
+    assert "--version" in completed("detct", "--ve"), "as if the word were not there"
 
 
 @pytest.mark.filterwarnings("ignore:'click.utils.make_default_short_help' is deprecated:DeprecationWarning")
