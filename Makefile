@@ -7,9 +7,9 @@ FUZZ_SECONDS ?= 300
 SEED ?= 1
 TRAIN_SEED ?= 2
 TIMES ?= 20
-# What installs, and what compiles and runs the fuzzer: .ci/run has others.
-INSTALL ?= $(BIN)/pip install --quiet
-CARGO_RUN ?= cargo run
+# What installs, and what compiles and runs the fuzzer: .ci/run gives others, no environment does.
+INSTALL = $(BIN)/pip install --quiet
+CARGO_RUN = cargo run
 export SETUPTOOLS_RUST_CARGO_PROFILE := release
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
