@@ -199,6 +199,9 @@ fn a_failed_start_has_a_reason() {
         error_of(b"PK\x03\x04\x14"),
         "the capture is neither pcap nor pcapng nor snoop, but a zip archive: unpack it, and give the captures in it"
     );
+    for page in [&b"\n\n\n\n\n\n<!DOCTYPE html>"[..], b"<!Doctype html>", b"<HTML>", b"<html lang=\"en\">"] {
+        assert!(error_of(page).contains("but an HTML page: download the capture itself"));
+    }
     assert_eq!(error_of(&pcap_of_three()[..20]), "the capture ends after 20 bytes, within its file header");
     assert_eq!(error_of(&[0x0a, 0x0d]), "the capture ends after 2 bytes, within its file header");
     let mut section = files::section(Order::Little);
