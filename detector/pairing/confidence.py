@@ -136,7 +136,8 @@ class Transfers(Protocol):
 
     @property
     def is_beside_whole_ones(self) -> bool:
-        """Whether sequence numbers or packets identify other connections of this client to this server."""
+        """Whether sequence numbers or packets identify other connections of this client to this server, and the
+        server's side may be another client's: it names other hosts."""
 
     @property
     def turns_nats(self) -> float:

@@ -137,9 +137,12 @@ class LoadedTransfers:
 
     @property
     def is_beside_whole_ones(self) -> bool:
-        """Whether sequence numbers or packets identify other connections of this client to this server."""
+        """Whether sequence numbers or packets identify other connections of this client to this server, and the
+        server's side may be another client's: it names other hosts."""
         self.was_asked = True
-        return self._has_one_whole(self._client_side.connection)
+        one, other = self._client_side.connection, self._server_side.connection
+        same_hosts = (one.client_address, one.server) == (other.client_address, other.server)
+        return not same_hosts and self._has_one_whole(one)
 
     @property
     def turns_nats(self) -> float:

@@ -15,6 +15,9 @@ from detector.pairing.confidence import STRANGERS
 from detector.pairing.match import Ground
 from pepscope import detect
 from pepscope.results.verdicts import Verdict
+from tests.captures.containers import read_capture, write_pcap
+from tests.captures.merging import merged, renamed
+from tests.detector.corpus import CORPUS, capture
 
 #: Where IP begins in packets of Ethernet and in raw ones, by link type.
 _IP_BEGINS = {1: 14, 101: 0}
@@ -149,3 +152,17 @@ def test_addresses_that_two_connections_have_in_common(
     ends: tuple[str, str], others: tuple[str, str], wanted: bool
 ) -> None:
     assert have_an_address_in_common(*ends, *others) is wanted
+
+
+def test_a_middlebox_that_keeps_addresses_and_passes_a_connection_splits_the_other(tmp_path: Path) -> None:
+    """A server's side that names the same client and server is no other client's."""
+    paths = []
+    for end in ("mob", "srv"):
+        split, whole = (f"{run}.{end}.pcap.gz" for run in ("spl_ha_dl_srcip", "reg_dl_quickack"))
+        passed, ended = (capture(name).connections[0] for name in (whole, split))
+        addresses = {passed.client_address: ended.client_address, passed.server_address: ended.server_address}
+        files = [read_capture(CORPUS / split), renamed(read_capture(CORPUS / whole), addresses, {})]
+        paths.append(tmp_path / f"{end}.pcap")
+        paths[-1].write_bytes(write_pcap(merged(files).frames, files[0].link_type))
+    found = {pair.pairing_ground: pair.verdict for pair in detect(*map(str, paths)).pairs}
+    assert found == {Ground.SEQUENCE_NUMBERS: Verdict.REGULAR, Ground.PAYLOAD: Verdict.SPLIT_TCP}
