@@ -40,6 +40,10 @@ _MOST_AGAINST = 1.0
 #: Ports are compared with those that are split more probably than this.
 _WORTH_COMPARING = 0.5
 
+#: Of ports of one host so many that are late by times of their own are compared with others: a program that listens on
+#: hundreds of ports (passive FTP, peers behind one address) is compared with no more of them.
+_MOST_OF_A_HOST = 16
+
 #: How probable it must be that hosts are late on two ports by one time.
 _LEAST_ALIKE = 0.95
 
@@ -145,13 +149,16 @@ def ports_of_one_time(groups: Posterior, where: Places, answered: npt.NDArray[np
     compared = compared[np.argsort(-groups.split[compared], kind="stable")]
     least = np.log(_LEAST_ALIKE / (1 - _LEAST_ALIKE)) - np.log(all_ports / (1 - all_ports))
     bounds = np.searchsorted(where.member_group, np.arange(len(found) + 1))
-    by_network: dict[str, list[int]] = {}
-    for group in compared.tolist():
-        firsts = by_network.setdefault(where.network[group], [])
-        alike = (first for first in firsts if _of_one_time(groups.leg_nats, where, bounds, (first, group)) > least)
+    by_host: dict[tuple[str, str], list[tuple[int, int]]] = {}  # with their places in order of probability
+    for place, group in enumerate(compared.tolist()):
+        hosts = [(where.network[group], where.member_address[row]) for row in range(*bounds[group : group + 2])]
+        firsts = sorted({first for host in hosts for first in by_host.get(host, ())})
+        alike = (first for _, first in firsts if _of_one_time(groups.leg_nats, where, bounds, (first, group)) > least)
         found[group] = next(alike, group)
         if found[group] == group and groups.split[group] > _WORTH_COMPARING:
-            firsts.append(group)
+            for host in hosts:
+                if len(known := by_host.setdefault(host, [])) < _MOST_OF_A_HOST:
+                    known.append((place, group))
     return np.asarray(found, np.int64)
 
 

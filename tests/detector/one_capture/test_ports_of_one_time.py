@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from detector.one_capture.classes import LEAST_SPLIT, LEAST_WHOLE
+from detector.one_capture.hypotheses import alike_ports
 from detector.one_capture.hypotheses.alike_ports import ports_of_one_time
 from detector.one_capture.side_posteriors import SidePosteriors
 from pepscope.captures.exchanges import ExchangeKind
@@ -70,6 +71,31 @@ def test_ports_without_a_host_in_common_are_not_compared() -> None:
               for place, each in enumerate(talks(port=443)[::6])]  # fmt: skip
     found = judged(talks(port=80) + others, at_client=True)
     assert ports_of_one_time(found.groups, found.places, np.ones(2, np.bool_)).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(("one_host", "count"), [(True, sum(min(port, 16) for port in range(30))), (False, 0)])
+def test_ports_are_compared_with_a_few_of_their_hosts_alone(
+    *, one_host: bool, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that talks to peers behind a split point has thousands of ports, each of one host and split."""
+    compared = []
+
+    def of_one_time(_nats: object, _where: object, _bounds: object, both: tuple[int, int]) -> float:
+        compared.append(both)
+        return -1.0
+
+    monkeypatch.setattr(alike_ports, "_of_one_time", of_one_time)
+    ports = range(1000, 1030)
+    peers = [
+        Talk(f"192.0.{0 if one_host else port - 1000}.1", [(HTTP, 60.0 + turn)] * 2, 9.0 + turn, port=port)
+        for port in ports
+        for turn in range(4)
+    ]
+    found = judged(peers, at_client=True)
+    assert float(found.groups.split.min()) > 0.5
+    compared.clear()
+    ports_of_one_time(found.groups, found.places, np.ones(len(ports), np.bool_))
+    assert len(compared) == count
 
 
 def test_hosts_that_are_late_alike_are_neither_named_as_split_inside_their_sites_nor_cleared() -> None:
