@@ -65,5 +65,7 @@ def judge_one_vantage(
 
 def _contradicted(summary: CaptureSummary, capture: Capture, taken_at: GroupSide | None) -> CaptureSummary:
     """The summary, with a warning where round trips speak against the side that the user names."""
-    against = None if taken_at is None else contradiction_of(capture.connection_columns(), taken_at)
+    if taken_at is None:
+        return summary
+    against = contradiction_of(capture.connection_columns(), taken_at, capture.references())
     return summary if against is None else replace(summary, warnings=(*summary.warnings, against))

@@ -149,15 +149,19 @@ def judged_sides(
     return (GroupSide.SERVER,) if are_one_host else (GroupSide.CLIENT, GroupSide.SERVER)
 
 
-def contradiction_of(columns: Mapping[str, npt.NDArray[Any]], taken_at: GroupSide) -> str | None:
+def contradiction_of(
+    columns: Mapping[str, npt.NDArray[Any]], taken_at: GroupSide, references: References | None = None
+) -> str | None:
     """What speaks against the side that the user names: at an end's own interface that end answers as soon as a kernel.
-    None where nothing does, or too little was seen."""
+    None where nothing does, or too little was seen, or a split point beside the capture may answer for that end."""
     clients_s, servers_s = map(_typical_s, _ends_s(columns))
     named_s, other_s = (clients_s, servers_s) if taken_at is GroupSide.CLIENT else (servers_s, clients_s)
     if not (named_s >= OWN_HOST_S and other_s < min(OWN_HOST_S, OWN_SHARE * named_s)):  # false where one is unknown
         return None
-    named, soon = durations(np.asarray([named_s, other_s]))
     other = GroupSide.SERVER if taken_at is GroupSide.CLIENT else GroupSide.CLIENT
+    if judged_sides(columns, None, references=references) != (other,):
+        return None
+    named, soon = durations(np.asarray([named_s, other_s]))
     return (
         f"taken_at names the {taken_at.value}, but TCP answers at the {other.value}'s end within {soon} and "
         f"at the {taken_at.value}'s after {named}: it looks taken at the {other.value}, and verdicts on the "

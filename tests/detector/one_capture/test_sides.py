@@ -254,3 +254,12 @@ def test_a_side_that_is_named_is_contradicted_by_kernels_alone(
         assert (against is not None) == (side is contradicted)
         if against is not None:
             assert against.startswith(f"taken_at names the {side.value}, but ")
+
+
+def test_a_side_that_is_named_is_not_contradicted_by_a_split_point_beside_the_capture() -> None:
+    """A router's own proxy answers for servers of several networks, and for those whose pings take longer."""
+    routers = columns([20.0] * 4, [0.05] * 4, THREE_NETWORKS)
+    assert contradiction_of(routers, GroupSide.CLIENT) is None
+    of_one_server, pings = columns([200.0] * 4, [0.05] * 4), references(["203.0.113.1"] * 3, [15.2] * 3)
+    assert contradiction_of(of_one_server, GroupSide.CLIENT) is not None
+    assert contradiction_of(of_one_server, GroupSide.CLIENT, pings) is None
