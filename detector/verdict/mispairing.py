@@ -68,4 +68,5 @@ def _apart(pair: Pair) -> str:
 
 def _remedy(pair: Pair) -> str:
     """What to say to pepscope where the transfers are known to be one."""
-    return ", or give --same-transfers where a clock alone is wrong" if pair.pairing_ground in WHEN_THE_SAME else ""
+    helps = pair.pairing_ground in WHEN_THE_SAME and not pair.options.same_transfers
+    return ", or give --same-transfers where a clock alone is wrong" if helps else ""
