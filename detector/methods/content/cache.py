@@ -24,7 +24,8 @@ def examine(observation: Observation) -> Evidence | None:
     is split, if it came first, and if either the server's capture was running and would hold the connection, or the
     answer came sooner than the server's could: the two parts of the earlier connection take longer. Other sequence
     numbers alone show no split, since firewalls change them, too. Where one of the client's connections to the server
-    arrives whole, another of several machines behind the server's address may have answered.
+    arrives whole, another of several machines behind the server's address may have answered, unless the split one is
+    this client's as well.
     """
     pair, absent = observation.pair, observation.absent
     if absent is None:
@@ -57,7 +58,8 @@ def _same_answer_before(alone: Vantage, absent: Absent, earlier: Sequence[Pair])
         "answer_bytes": alone.connection.down.stream_bytes,
         "server_capture_watched": watched.proven,
     }
-    split = [] if absent.arrives_whole() else [other for other in earlier if absent.is_split(other)]
+    whole = absent.arrives_whole()
+    split = [other for other in earlier if (not whole or _is_of_client(other, alone)) and absent.is_split(other)]
     if watched.proven and split:
         return TransferFinding.SERVED_FROM_CACHE.evidence(
             NAME, 0.8,
@@ -73,10 +75,27 @@ def _same_answer_before(alone: Vantage, absent: Absent, earlier: Sequence[Pair])
         ContentFinding.NO_COUNTERPART.undecided(
             NAME,
             "The server's capture lacks this connection, and an earlier connection got the same answer; a cache would "
-            f"explain it, but: {watched.why}",
+            f"explain it, but: {_doubt(watched, is_any_split=bool(split), whole=whole)}",
             numbers,
         ),
     )
+
+
+def _is_of_client(other: Pair, alone: Vantage) -> bool:
+    """Whether an earlier pair is of the client of `alone`."""
+    return other.vantages[0].connection.client_address == alone.connection.client_address
+
+
+def _doubt(watched: Watched, *, is_any_split: bool, whole: bool) -> str:
+    """What speaks against a cache."""
+    if is_any_split or not watched.proven:
+        return watched.why
+    if whole:
+        return (
+            "Other connections of this client to the server are end to end, so that another machine behind the "
+            "server's address may have answered."
+        )
+    return "No earlier one is known to be split."
 
 
 def _answered_too_soon(

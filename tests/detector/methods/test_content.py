@@ -154,12 +154,19 @@ def test_an_answer_from_a_cache():
 def test_other_sequence_numbers_alone_show_no_cache():
     """A firewall that hides sequence numbers, and several machines behind the server's address, look the same."""
     alone, others = cached()
-    assert examine_unpaired(alone, others, RAN, never_split).finding == "no-counterpart"
+    found = examine_unpaired(alone, others, RAN, never_split)
+    assert found.finding == "no-counterpart"
+    assert found.summary.endswith("but: No earlier one is known to be split.")
 
 
 def test_a_client_whose_connections_arrive_whole_met_another_machine():
-    alone, others = cached()
-    assert examine_unpaired(alone, others, RAN, always_split, arrives_whole=True).finding == "no-counterpart"
+    alone, (own,) = cached()
+    near = own.client_side
+    other = replace(own, client_side=replace(near, connection=near.connection._replace(client_address="192.0.2.9")))
+    found = examine_unpaired(alone, [other], RAN, always_split, arrives_whole=True)
+    assert found.finding == "no-counterpart"
+    assert "another machine behind the server's address" in found.summary
+    assert examine_unpaired(alone, [own], RAN, always_split, arrives_whole=True).finding == "served-from-cache"
 
 
 def test_absence_is_no_evidence_where_the_capture_was_not_running():
