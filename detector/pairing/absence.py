@@ -50,11 +50,11 @@ class Absence:
         self._captures = captures
         self._paired = paired
         self._options = options
-        self._is_split = is_split
+        self._judge = is_split
         self._watches: dict[tuple[bool, bool], Watch] = {}
         self._boxes: dict[str, float] = {}
         self._whole: dict[tuple[str, str], bool] = {}
-        self._known_split: dict[tuple[str, str, int], bool] = {}
+        self._judged: dict[tuple[str, str, int], bool | None] = {}
 
     def of(self, match: Match, alone: Pair) -> Absent:
         """What is known of `alone`, the connection of `match`, which one of the two captures lacks."""
@@ -68,18 +68,19 @@ class Absence:
         return Absent(
             watched,
             earlier,
-            self._is_known_split,
+            lambda pair: self._is_split(pair) is True,
             lambda: 0.0 if self._arrives_whole(connection) else self._box_before(connection.server),
             lambda: self._arrives_whole(connection),
         )
 
-    def _is_known_split(self, pair: Pair) -> bool:
-        """Whether a pair is split by its own verdict; many connections ask it of the same few."""
+    def _is_split(self, pair: Pair) -> bool | None:
+        """Whether a pair is split by its own verdict, None where that is open; many connections ask it of the same
+        few."""
         connection = pair.vantages[0].connection
         key = connection.client, connection.server, connection.first_time_ns
-        if key not in self._known_split:
-            self._known_split[key] = self._is_split(pair) is True
-        return self._known_split[key]
+        if key not in self._judged:
+            self._judged[key] = self._judge(pair)
+        return self._judged[key]
 
     def _arrives_whole(self, client: Connection) -> bool:
         """Whether another connection of this client to this server is end to end: no middlebox ends all of them."""
