@@ -78,10 +78,15 @@ class _Index:
         order = np.lexsort((twice, every))
         self._keys, self._places = every[order], twice[order]
 
-    def places(self, key: np.uint64) -> list[int]:
-        """The places that have a key, each once."""
+    def places(self, key: np.uint64) -> Iterator[int]:
+        """The places that have a key, each once; one after the other, since a client may have thousands of which the
+        first few are asked for."""
         begin, end = (int(np.searchsorted(self._keys, key, side)) for side in ("left", "right"))
-        return list(dict.fromkeys(self._places[begin:end].tolist()))
+        latest = -1
+        for place in map(int, self._places[begin:end]):
+            if place != latest:
+                yield place
+            latest = place
 
 
 #: What keys are made of.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from detector.pairing.captures import pair_captures
 from detector.pairing.match import IDENTITY
-from detector.pairing.server_index import ServerIndex
+from detector.pairing.server_index import ServerIndex, _Index
 from pepscope.captures.capture import open_capture
 from tests.detector.corpus import CORPUS
 
@@ -44,3 +45,10 @@ def test_pairs_to_a_server_are_those_of_which_either_capture_names_it(run: str) 
     assert bool(surely_one) == (run == "reg_dl_par20")
     assert [*index.identified("192.0.2.255", server)] == []
     assert [*index.to("192.0.2.255:9")] == [*index.to("[2001:db8::9]:9")] == []
+
+
+def test_places_of_a_key_are_told_one_after_the_other():
+    """Every connection of a client with thousands asks for the first one alone."""
+    found = _Index([np.asarray([7, 9, 7], np.uint64)] * 2, np.asarray([0, 1, 2])).places(np.uint64(7))
+    assert next(found) == 0
+    assert [*found] == [2]
