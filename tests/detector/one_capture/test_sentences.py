@@ -173,6 +173,10 @@ def test_of_one_server_alone_other_servers_would_decide_and_not_more_of_its_answ
 )
 def test_a_split_point_beside_the_capture_is_not_placed_in_the_network(near_s: float, where: str) -> None:
     """The NAT of a virtual machine ends TCP as soon as a kernel answers."""
-    times = [near_s, near_s, near_s, math.nan, 0.02, 0.02, 0.05, 0.03, 0.02, 0.04]
-    figures = PoolFigures(GroupSide.CLIENT, 3, 9, 30, *times, 0.99, 0.0, 0)
+    figures = PoolFigures(
+        side=GroupSide.CLIENT, hosts=3, connections=9, exchanges=30,
+        near_s=near_s, handshake_s=near_s, plain_s=near_s, reference_s=math.nan,
+        fast_excess_s=0.02, least_fast_s=0.02, most_fast_s=0.05, leg_s=0.03, leg_low_s=0.02, leg_high_s=0.04,
+        split=0.99, late=0.0, dialogues=0,
+    )  # fmt: skip
     assert where in reason(figures, Explanation.NETWORK)
