@@ -163,9 +163,12 @@ def ports_of_one_time(groups: Posterior, where: Places, answered: npt.NDArray[np
 
 
 def _of_one_time(leg_nats: Floats, where: Places, bounds: Ints, both: tuple[int, int]) -> float:
-    """Log-likelihood of one leg, or time, for each host on both ports, beside legs of their own."""
+    """Log-likelihood of one leg, or time, for each host on both ports, beside legs of their own. None where these are
+    not most hosts of the first one: what explains a few of them leaves the others."""
     one, two = ({where.member_address[row]: row for row in range(*bounds[group : group + 2])} for group in both)
     rows = np.asarray([(one[host], two[host]) for host in one if host in two], np.int64).reshape(-1, 2)
+    if 2 * len(rows) <= len(one):
+        return 0.0
     shares = np.exp(leg_nats[rows] - leg_nats[rows].max(axis=2, keepdims=True))
     shares /= shares.sum(axis=2, keepdims=True)
     padded = np.pad(shares[:, 0], ((0, 0), (_STEPS_APART, _STEPS_APART)))

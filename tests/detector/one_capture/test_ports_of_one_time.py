@@ -66,6 +66,13 @@ def test_a_box_for_one_port_is_found_beside_another_that_passes() -> None:
     assert split(found, 80) > LEAST_SPLIT[GroupSide.CLIENT]
 
 
+def test_a_few_hosts_that_take_as_long_elsewhere_do_not_explain_the_others() -> None:
+    few = [each for each in talks(port=443) if each.host in ("192.0.2.1", "192.0.3.1")]
+    found = judged(talks(port=80) + few, at_client=True)
+    assert ports_of_one_time(found.groups, found.places, np.ones(2, np.bool_)).tolist() == [0, 1]
+    assert split(found, 80) > 0.85
+
+
 def test_ports_without_a_host_in_common_are_not_compared() -> None:
     others = [Talk(f"198.51.{place}.1", each.excess_ms, each.round_trip_ms, port=443)
               for place, each in enumerate(talks(port=443)[::6])]  # fmt: skip
