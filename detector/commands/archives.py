@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pepscope.captures.opening.names import is_called_a_capture
 from pepscope.errors import UsageError
 from pepscope.plugins import find
 
@@ -12,10 +13,6 @@ GROUP = "pepscope.archives"
 
 #: How a zip file begins that has at least one member (PKWARE APPNOTE 6.3.9, section 4.3.7).
 _ZIP = b"PK\x03\x04"
-
-
-#: How files are named that are captures.
-_CAPTURES = (".pcap", ".pcapng", ".cap", ".ntar", ".snoop", ".pcap.gz", ".pcapng.gz")
 
 
 def is_archive(path: str) -> bool:
@@ -39,7 +36,7 @@ def _holds_a_run(path: str) -> bool:
             members = archive.namelist()
     except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
         return True
-    return "manifest.json" in members or not any(member.lower().endswith(_CAPTURES) for member in members)
+    return "manifest.json" in members or not any(map(is_called_a_capture, members))
 
 
 def detect_archives(

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from detector.corpora.remote import copied
+from pepscope.captures.opening.names import is_called_a_capture
 from pepscope.errors import UsageError
 from pepscope.whole_file import whole_file
 
@@ -34,7 +35,6 @@ _COMPRESSED: dict[bytes, Callable[[IO[bytes]], Any] | None] = {
     b"\x28\xb5\x2f\xfd": None,  # zstd and lz4: by the name
     b"\x04\x22\x4d\x18": None,
 }
-_NAMES = (".pcap", ".pcapng", ".cap", ".ntar", ".snoop")
 _LONGEST_MAGIC = 6
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 #: What broken or encrypted archives and compressed files raise.
@@ -134,7 +134,7 @@ def _of_file(path: Path, name: str, scratch: Path) -> list[CaptureFile]:
             return [
                 each for member, content in streams if content for each in _member(name, member, content, scratch)
             ]  # fmt: skip
-    return [CaptureFile(name, path)] if is_named_like_capture(name) else []
+    return [CaptureFile(name, path)] if is_called_a_capture(name) else []
 
 
 def _member(archive: str, member: str, content: IO[bytes], scratch: Path) -> Iterator[CaptureFile]:
@@ -168,11 +168,6 @@ def _place(name: str, scratch: Path) -> Path:
     return scratch / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}-{Path(name).name}"
 
 
-def is_named_like_capture(name: str) -> bool:
-    """Whether a file is called so, whatever it holds."""
-    return any(ending in Path(name).name.lower() for ending in _NAMES)
-
-
 def begins_like_capture(stream: IO[bytes], name: str) -> bool:
     """Whether a stream at its beginning is a capture's; of zstd the name decides."""
     start = stream.read(_LONGEST_MAGIC)
@@ -181,11 +176,11 @@ def begins_like_capture(stream: IO[bytes], name: str) -> bool:
     for magic, opened in _COMPRESSED.items():
         if start.startswith(magic):
             if opened is None:
-                return is_named_like_capture(name)
+                return is_called_a_capture(name)
             stream.seek(0)
             try:
                 start = opened(stream).read(4)
                 return start in _MAGIC
             except _UNREADABLE:
-                return is_named_like_capture(name)
+                return is_called_a_capture(name)
     return False

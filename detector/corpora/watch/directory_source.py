@@ -16,8 +16,9 @@ from typing import Any
 
 from detector.corpora.joining import unpacked
 from detector.corpora.matching import series_pattern
-from detector.corpora.sources import begins_like_capture, is_named_like_capture
+from detector.corpora.sources import begins_like_capture
 from detector.corpora.watch.sources import Slice
+from pepscope.captures.opening.names import is_called_a_capture
 from pepscope.errors import UsageError
 
 #: A file that did not change for so long is whole; sooner where the next one of its series has begun.
@@ -156,7 +157,7 @@ class DirectorySource:
                 self._known[str(found.path)] = replace(known, size_bytes=size, changed_s=changed_s)
                 return None
             with found.path.open("rb") as stream:
-                if not (begins_like_capture(stream, found.path.name) or is_named_like_capture(found.path.name)):
+                if not (begins_like_capture(stream, found.path.name) or is_called_a_capture(found.path.name)):
                     return None
             digest, digested_bytes = _beginning(found.path, _BEGINNING_BYTES)
         except OSError:

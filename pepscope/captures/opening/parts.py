@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pepscope import _core
+from pepscope.captures.opening.names import is_called_a_capture
 from pepscope.errors import MalformedCaptureError, UnreadableCaptureError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_NAMES = (".pcap", ".pcapng", ".cap", ".ntar", ".snoop")
 
 
 def capture_files(given: Sequence[str]) -> list[str]:
@@ -62,4 +61,4 @@ def _of_directory(given: str) -> list[str]:
 def _is_capture(file: Path) -> bool:
     if not file.is_file() or file.name.startswith(".") or file.stat().st_size == 0:
         return False
-    return any(ending in file.name.lower() for ending in _NAMES) or _core.begins_like_capture(str(file))
+    return is_called_a_capture(file.name) or _core.begins_like_capture(str(file))
