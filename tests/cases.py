@@ -27,10 +27,7 @@ def each_value(
     """
     cases = list(cases)
     chosen = _cover([set(values(case)) for case in cases], {value for case in shown for value in values(case)})
-    return [
-        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=_marks(number in chosen))
-        for number, case in enumerate(cases)
-    ]
+    return _parameters([case if isinstance(case, tuple) else (case,) for case in cases], chosen)
 
 
 def each_pair(one: Sequence[Any], other: Sequence[Any], *more: Sequence[Any]) -> list[Any]:
@@ -38,10 +35,7 @@ def each_pair(one: Sequence[Any], other: Sequence[Any], *more: Sequence[Any]) ->
     axes = (one, other, *more)
     places = list(itertools.product(*(range(len(axis)) for axis in axes)))
     chosen = _cover([set(itertools.combinations(enumerate(place), 2)) for place in places], set())
-    return [
-        pytest.param(*combination, marks=_marks(number in chosen))
-        for number, combination in enumerate(itertools.product(*axes))
-    ]
+    return _parameters(itertools.product(*axes), chosen)
 
 
 def left_out(items: Iterable[pytest.Item], arguments: Iterable[str]) -> set[pytest.Item]:
@@ -56,8 +50,11 @@ def _without_file(name: str) -> str:
     return name.partition("::")[2]
 
 
-def _marks(chosen: bool) -> tuple[pytest.MarkDecorator, ...]:
-    return () if chosen else (pytest.mark.repeats,)
+def _parameters(sets: Iterable[tuple[Any, ...]], chosen: set[int]) -> list[Any]:
+    return [
+        pytest.param(*values, marks=() if number in chosen else (pytest.mark.repeats,))
+        for number, values in enumerate(sets)
+    ]
 
 
 def _cover(shown: Sequence[set[Any]], known: set[Any]) -> set[int]:

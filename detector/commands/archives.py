@@ -26,17 +26,17 @@ def is_archive(path: str) -> bool:
         return False
 
 
-def _holds_a_run(path: str) -> bool:
-    """Whether a zip is, by its members' names, no collection of captures; what is damaged is left to the room that
-    reads archives."""
+def _holds_captures_alone(path: str) -> bool:
+    """Whether a zip is, by its members' names, a collection of captures and no archive of a run. False where it is
+    damaged: the room that reads archives says how."""
     import zipfile
 
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.namelist()
     except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
-        return True
-    return "manifest.json" in members or not any(map(is_called_a_capture, members))
+        return False
+    return "manifest.json" not in members and any(map(is_called_a_capture, members))
 
 
 def detect_archives(
@@ -53,7 +53,7 @@ def detect_archives(
     from pepscope.command_line.progress import Progress
 
     for path in paths:
-        if not _holds_a_run(path):
+        if _holds_captures_alone(path):
             raise UsageError(
                 f"{path} is a zip archive, but not one of `pepscope probe run`: unpack it, and give the captures in it"
             )

@@ -86,7 +86,7 @@ class Absence:
         """Whether another connection of this client to this server is end to end: no middlebox ends all of them."""
         key = client.client_address, client.server
         if key not in self._whole:
-            self._whole[key] = any(self._is_split(pair) is False for pair in self._paired.arrive_whole(client))
+            self._whole[key] = any(self._is_split(pair) is False for pair in self._paired.identified(client))
         return self._whole[key]
 
     def _box_before(self, server: str) -> float:

@@ -81,7 +81,7 @@ class PairedCaptures:
         pair = self._of_two(match, first, second)
         if pair.encrypted:
             return pair
-        seen = LoadedTransfers(pair, match, self._turns, self._has_one_whole)
+        seen = LoadedTransfers(pair, match, self._turns, self._has_identified)
         confidence = pairing_confidence(match.ground, pair.alignment.values(), seen, match.one_transfer_nats)
         if match.rivals:
             confidence = min(confidence * logistic(match.margin), RIVALLED)
@@ -180,7 +180,7 @@ class PairedCaptures:
             confidence = known.get(key)
             if confidence is None:
                 pair = Pair(sides.clients[row], sides.servers[row], alignment, 1.0, self._options)
-                seen = LoadedTransfers(pair, match, self._turns, self._has_one_whole)
+                seen = LoadedTransfers(pair, match, self._turns, self._has_identified)
                 confidence = pairing_confidence(match.ground, alignment.values(), seen, match.one_transfer_nats)
                 if not seen.was_asked:
                     known[key] = confidence
@@ -246,13 +246,13 @@ class PairedCaptures:
         """A few pairs whose connection either capture shows to this server and port, one after the other."""
         return map(self.pair, islice(self._servers.to(server), PAIRS_LOOKED_AT))
 
-    def arrive_whole(self, client: Connection) -> Iterator[Pair]:
-        """A few pairs from this connection's client to its server, one after the other, that no middlebox ended by
-        what identified them."""
+    def identified(self, client: Connection) -> Iterator[Pair]:
+        """A few pairs of this connection's client and server that sequence numbers or packets identify, one after the
+        other."""
         return map(self.pair, islice(self._servers.identified(client.client_address, client.server), PAIRS_LOOKED_AT))
 
-    def _has_one_whole(self, client: Connection) -> bool:
-        """Whether sequence numbers or packets identify another connection of this client's to the server."""
+    def _has_identified(self, client: Connection) -> bool:
+        """Whether there is such a pair."""
         return any(True for _ in self._servers.identified(client.client_address, client.server))
 
     @cached_property

@@ -135,7 +135,7 @@ class Transfers(Protocol):
         """Whether both directions together carry less than `SMALL_BYTES`."""
 
     @property
-    def is_beside_whole_ones(self) -> bool:
+    def is_beside_identified_ones(self) -> bool:
         """Whether sequence numbers or packets identify other connections of this client to this server, and the
         server's side may be another client's: it names other hosts."""
 
@@ -156,7 +156,7 @@ def pairing_confidence(
         return _by_payload(WHEN_THE_SAME.get(ground, ground), alignments, seen)
     if ground not in CONTENT:
         return _by_payload(ground, alignments, seen)
-    if seen.is_beside_whole_ones:
+    if seen.is_beside_identified_ones:
         # Few middleboxes end some of a client's connections to a server and pass others on. Where one of several
         # machines behind the server's address was captured, its other clients say the same, often by one timetable.
         return min(CONFIDENCE[ground], STRANGERS)

@@ -98,10 +98,10 @@ class LoadedTransfers:
     """What two connections that may be one show of each other; looked for where it is asked."""
 
     def __init__(
-        self, pair: Pair, match: Match, turns: TurnsWithin, has_one_whole: Callable[[Connection], bool]
+        self, pair: Pair, match: Match, turns: TurnsWithin, has_identified: Callable[[Connection], bool]
     ) -> None:
-        """`has_one_whole`: whether another connection of the same client and server is surely one at both ends."""
-        self._pair, self._match, self._turns, self._has_one_whole = pair, match, turns, has_one_whole
+        """`has_identified`: whether sequence numbers or packets identify another one of its client and server."""
+        self._pair, self._match, self._turns, self._has_identified = pair, match, turns, has_identified
         self._client_side, self._server_side = pair.vantages
         self._same_transfers = pair.options.same_transfers
         self.was_asked = False
@@ -136,13 +136,13 @@ class LoadedTransfers:
         return max(_stream_bytes(self._client_side), _stream_bytes(self._server_side)) < SMALL_BYTES
 
     @property
-    def is_beside_whole_ones(self) -> bool:
+    def is_beside_identified_ones(self) -> bool:
         """Whether sequence numbers or packets identify other connections of this client to this server, and the
         server's side may be another client's: it names other hosts."""
         self.was_asked = True
         one, other = self._client_side.connection, self._server_side.connection
         same_hosts = (one.client_address, one.server) == (other.client_address, other.server)
-        return not same_hosts and self._has_one_whole(one)
+        return not same_hosts and self._has_identified(one)
 
     @property
     def turns_nats(self) -> float:

@@ -21,7 +21,8 @@ UV = 'echo "uv $* from ${UV_FIND_LINKS:-} ${UV_INDEX_URL:-} trusting ${SSL_CERT_
 def installed(
     directory: Path, configured: str = "", has_uv: bool = True, uv_fails: int = 0, uv_is_missing: int = 0, **given: str
 ) -> list[str]:
-    """What runs in an environment of stand-ins; its arguments, and what uv is told of pip's settings."""
+    """Run the script beside stand-ins for pip, Python and uv: each call of pip and uv with its arguments, and with what
+    uv reads of its environment."""
     programs = {"pip": f"CONFIGURED=({configured})\n{PIP}", "python": 'shift 2; exec "$@"'}
     if has_uv:
         programs["uv"] = UV

@@ -264,7 +264,7 @@ class Seen:
     is_small: bool = False
     are_the_same: bool = False
     turns_nats: float = 0.0
-    is_beside_whole_ones: bool = False
+    is_beside_identified_ones: bool = False
 
 
 def test_two_answers_between_other_hosts_make_no_sure_pair():
