@@ -1,7 +1,7 @@
 """Signs of groups that are shown beside their verdicts and not weighed: one clock of many hosts, the response to load,
 systems that clients name, first flights that are read on the way.
 
-None can carry weight: see docs/methods/beside_exchanges.md.
+None can carry weight: see docs/methods/shown_signs.md.
 """
 
 from __future__ import annotations
