@@ -27,20 +27,24 @@ TRIALS = 60
 @click.argument("papers", nargs=-1, metavar="[hu|jersey|ren-lin|wei|all]...")
 @click.option("-o", "--output", required=True, type=click.Path(file_okay=False), metavar="DIR", help="Where all goes.")
 @click.option(
-    "--quick/--full", "is_quick", default=True, help="Fewer repeats and wider intervals (the default), or all repeats."
+    "--quick/--full",
+    "is_quick",
+    default=True,
+    help="Run fewer repeats, which give wider intervals (the default), or all of them.",
 )
 @click.option(
     "--sensitivity/--no-sensitivity",
     "has_sensitivity",
     default=None,
-    help="Judge each statement with other values of each open parameter, too; the default with --full.",
+    help="Also judge each statement with other values of each parameter that the paper leaves open; the default with "
+    "--full.",
 )
 @click.option(
     "--search",
     "is_search",
     is_flag=True,
-    help="Instead, search the parameters that a paper leaves open for the settings under which most statements hold at "
-    "once, and say which fail then.",
+    help="Instead, search for the values of open parameters under which most statements hold at the same time, and "
+    "report which statements fail then.",
 )
 @click.option(
     "--trials",
@@ -48,10 +52,13 @@ TRIALS = 60
     default=TRIALS,
     show_default=True,
     metavar="N",
-    help="Settings that each search tries.",
+    help="Number of settings that each search tries.",
 )
 @click.option(
-    "--processes", type=click.IntRange(1), metavar="N", help="Processes that share the runs; one a usable core."
+    "--processes",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Processes that share the runs.  [default: one per usable core]",
 )
 @json_option("Write statements and verdicts as JSON.")
 def reproduce(
@@ -64,13 +71,14 @@ def reproduce(
     processes: int | None,
     as_json: bool,
 ) -> None:
-    """Run the experiments of published papers in the simulator and hold each published statement against them.
+    """Run the experiments of published papers in the simulator, and judge each published statement by them.
 
     hu: split proxy over UMTS dedicated channels. jersey: TCP-Jersey over HSDPA. ren-lin: window adaptation over links
     of variable rate. wei: Split-TCP and TCP proxies in cellular networks. Without a name: all.
 
-    DIR gets a page (NAME.html) and a directory (NAME/) a paper with its tables, figures and runs. What has run already
-    is not run again. --search writes NAME/search/*.md and *.json; its final scores are of seeds that chose nothing.
+    For each paper DIR gets a page (NAME.html) and a directory (NAME/) with tables, figures and runs. Finished runs are
+    not repeated. --search writes NAME/search/*.md and *.json; its final scores come from seeds that the search did not
+    use.
     """
     from papers.experiment import Effort
     from papers.library import PAPERS, load_paper

@@ -20,25 +20,40 @@ INTERCEPTIONS = ("transparent", "destination-transparent", "explicit", "fixed")
 
 @click.command(short_help="Run a real proxy of a known kind, and write down the truth.")
 @click.argument("mode", required=False, type=click.Choice(MODES), metavar="[MODE]")
-@click.option("--config", "file", metavar="FILE", help="A TOML file; flags count for more than it does.")
-@click.option("--listen", multiple=True, metavar="ADDRESS:PORT", help="Where clients connect.  [127.0.0.1:8888]")
+@click.option("--config", "file", metavar="FILE", help="Settings as a TOML file; options override it.")
+@click.option(
+    "--listen",
+    multiple=True,
+    metavar="ADDRESS:PORT",
+    help="Accept clients here. Repeatable.  [default: 127.0.0.1:8888]",
+)
 @click.option(
     "--interception",
     type=click.Choice(INTERCEPTIONS),
-    help="How the requested server is known: by diverted packets (keeping both addresses, or the server's only), by "
-    "being asked (HTTP, SOCKS5), or fixed.  [explicit]",
+    help="How the proxy learns the requested server: packets are diverted to it and it keeps both addresses "
+    "(transparent) or the server's only (destination-transparent), clients name the server by HTTP or SOCKS5 "
+    "(explicit), or there is one (fixed).  [default: explicit]",
 )
-@click.option("--target", metavar="ADDRESS:PORT", help="The one server; implies --interception fixed.")
+@click.option("--target", metavar="ADDRESS:PORT", help="The only server; implies --interception fixed.")
 @click.option(
-    "--allow", multiple=True, metavar="DEST", help="HOST, NETWORK or *, with or without :PORT,...; may be repeated."
+    "--allow",
+    multiple=True,
+    metavar="DEST",
+    help="Destinations that clients may reach: HOST, NETWORK or *, with or without :PORT,... Repeatable.",
 )
 @click.option("--device", metavar="NAME", help="Interface of the clients, for --setup.")
 @click.option("--ports", metavar="PORT,FIRST-LAST,...", help="Destination ports to intercept, for --setup.  [80]")
-@click.option("--truth", metavar="FILE", help="Append one JSON line a connection: what really happened.")
-@click.option("--metrics", metavar="ADDRESS:PORT", help="Serve metrics to Prometheus.")
-@click.option("--set", "changes", multiple=True, metavar="FIELD=VALUE", help="Any other field: limits.idle_s=60")
-@click.option("--setup", is_flag=True, help="Install the rules that divert packets, and end.")
-@click.option("--teardown", is_flag=True, help="Remove the rules, and end.")
+@click.option("--truth", metavar="FILE", help="Append the ground truth of each connection as one line of JSON.")
+@click.option("--metrics", metavar="ADDRESS:PORT", help="Serve metrics to Prometheus at this address.")
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="Set any other field, such as limits.idle_s=60. Repeatable.",
+)
+@click.option("--setup", is_flag=True, help="Install the firewall rules that divert packets, and exit.")
+@click.option("--teardown", is_flag=True, help="Remove these rules, and exit.")
 @click.option("--dry-run", is_flag=True, help="Print the rules' commands instead of running them.")
 @click.option("--log-format", type=click.Choice(("text", "json")), default="text", show_default=True)
 @click.option(
@@ -60,10 +75,10 @@ def proxy(
 ) -> None:
     """Run a proxy of the kind MODE until a signal ends it.
 
-    split relays both ways at once; store-and-forward takes whole objects first (HTTP with cache and recompression);
-    window-adaptation sends what a control law allows; udp-tunnel carries the mobile leg in UDP. SIGTERM lets
-    connections finish, a second one stops. docs/guide/reference-proxy.md draws each kind. Needs Linux, and root where
-    connections are intercepted: `pepscope doctor proxy` says what is missing.
+    split relays data in both directions while they arrive; store-and-forward takes whole objects first (HTTP with cache
+    and recompression); window-adaptation sends at the rate of a control law; udp-tunnel carries the mobile's leg in
+    UDP. The first SIGTERM lets connections finish, the second ends them. docs/guide/reference-proxy.md has a figure of
+    each kind. Needs Linux, and root to intercept connections: `pepscope doctor proxy` shows what is missing.
     """
     if setup and teardown:
         raise UsageError("give either --setup or --teardown")

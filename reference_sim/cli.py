@@ -26,27 +26,35 @@ _OF_A_CAMPAIGN = ("processes", "scheduler")
 
 @click.command(cls=ReportingCommand, short_help="Simulate a path with known truth, and capture at both ends.")
 @click.argument("scenario", required=False, metavar="[SCENARIO]")
-@click.option("-o", "--output", type=click.Path(file_okay=False), metavar="DIR", help="Where captures and truth go.")
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False), metavar="DIR", help="Directory for captures and ground truth."
+)
 @click.option(
     "--repeat",
     type=click.IntRange(1),
     default=1,
     show_default=True,
     metavar="N",
-    help="Runs, each with a seed of its own.",
+    help="Number of runs; each has its own seed.",
 )
-@click.option("--seed", type=click.IntRange(0), metavar="S", help="Of the first run, instead of the scenario's own.")
-@click.option("--set", "changes", multiple=True, metavar="FIELD=VALUE", help="Another value: path[0].down.delay_s=0.1")
-@click.option("--no-captures", is_flag=True, help="Write no captures.")
-@click.option("--campaign", metavar="FILE", help="Run a sweep (a file, or the name of one) instead of one scenario.")
+@click.option("--seed", type=click.IntRange(0), metavar="S", help="Seed of the first run, instead of the scenario's.")
 @click.option(
-    "--processes", type=click.IntRange(1), metavar="N", help="Processes of a campaign; by default one a usable core."
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="Change a field, such as path[0].down.delay_s=0.1. Repeatable.",
+)
+@click.option("--no-captures", is_flag=True, help="Write no captures.")
+@click.option("--campaign", metavar="FILE", help="Run a campaign, by its name or TOML file, instead of one scenario.")
+@click.option(
+    "--processes", type=click.IntRange(1), metavar="N", help="Processes of a campaign.  [default: one per usable core]"
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Run the campaign on the Dask cluster of this scheduler.")
 @report_option("html", "Write a page that draws the first run.")
-@json_option("Write what was delivered as JSON.")
+@json_option("Write the delivered bytes and times as JSON.")
 @click.option("--list", "lists", is_flag=True, help="List the scenarios and campaigns that come with pepscope.")
-@click.option("--show", "shows", is_flag=True, help="Write SCENARIO as TOML, to change a copy of it.")
+@click.option("--show", "shows", is_flag=True, help="Print SCENARIO as TOML, so that you can change a copy.")
 def simulate(
     scenario: str | None,
     output: str | None,
@@ -62,10 +70,10 @@ def simulate(
     lists: bool,
     shows: bool,
 ) -> None:
-    """Simulate a path whose truth is known.
+    """Simulate a path with known ground truth.
 
-    SCENARIO is the name of a scenario that comes with pepscope (see --list) or a TOML file. Captures at both ends, the
-    truth and the recorded series go to DIR.
+    SCENARIO is a TOML file or the name of a scenario that comes with pepscope (see --list). Captures from both ends,
+    the ground truth and the recorded series go to DIR.
     """
     from reference_sim.library import scenario_path
 

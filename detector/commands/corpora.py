@@ -31,15 +31,15 @@ _SHOWN_ERRORS = 10
 
 
 @click.command(
-    "audit-captures", cls=ReportingCommand, short_help="Judge every connection of many captures, into tables."
+    "audit-captures", cls=ReportingCommand, short_help="Judge every connection of many captures, and write tables."
 )
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option(
     "-o", "--output", required=True, type=click.Path(file_okay=False), metavar="RESULT",
-    help="Directory of the tables; what is there already is not judged again.",
+    help="Directory for the tables; captures that it already has are not judged again.",
 )  # fmt: skip
 @click.option(
-    "--manifest", metavar="FILE", help="CSV with the columns path, vantage, network, operator, notes (path needed)."
+    "--manifest", metavar="FILE", help="CSV with the columns path (required), vantage, network, operator and notes."
 )
 @click.option(
     "--networks", metavar="FILE", help="Lines `prefix,name` that say which client addresses belong together."
@@ -52,10 +52,10 @@ _SHOWN_ERRORS = 10
 @click.option("--scheduler", metavar="ADDRESS", help="Do the work on the Dask cluster of this scheduler.")
 @click.option(
     "--patience", "patience_s", type=Number(0), default=60, show_default=True, metavar="SECONDS",
-    help="How long to wait for a scheduler, or workers, that went away.",
+    help="How long to wait for a scheduler or workers that disappeared.",
 )  # fmt: skip
 @click.option(
-    "--site", type=click.Path(file_okay=False), metavar="DIR", help="Write a site of pages, too; see `pepscope site`."
+    "--site", type=click.Path(file_okay=False), metavar="DIR", help="Also write a site of pages; see `pepscope site`."
 )
 @pages_option
 @json_option("Write the summary as JSON.")
@@ -128,15 +128,15 @@ def _say(summary: CorpusSummary, *, as_json: bool) -> None:
         click.echo(f"pepscope: {len(summary.errors) - _SHOWN_ERRORS:,} more in errors.parquet", err=True)
 
 
-@click.command(cls=ReportingCommand, short_help="Ask the tables of audit-captures in SQL.")
+@click.command(cls=ReportingCommand, short_help="Query the tables of audit-captures in SQL.")
 @click.argument("result", type=click.Path(exists=True, file_okay=False), metavar="RESULT")
 @click.argument("sql", metavar="SQL")
 @report_option("json", "Write JSON.", alone=True)
 @report_option("csv", "Write CSV.", alone=True)
 def query(result: str, sql: str, json_to: str | None, csv_to: str | None) -> None:
-    """Ask the tables connections, groups, captures and errors of RESULT in SQL, as DuckDB speaks it.
+    """Query the tables connections, groups, captures and errors of RESULT in DuckDB's SQL.
 
-    Eleven questions to start from stand in docs/guide/many-captures.md.
+    docs/guide/many-captures.md has eleven queries to start from.
     """
     from detector.corpora.query import query as ask
 

@@ -56,7 +56,7 @@ class FailOn(OptionType[frozenset[str]]):
         return frozenset(kinds)
 
 
-@click.command(cls=ReportingCommand, short_help="Say whether connections are end to end, split, or proxied.")
+@click.command(cls=ReportingCommand, short_help="Judge whether connections are end to end, split, or proxied.")
 @click.argument("captures", nargs=-1, metavar="SENDER [RECEIVER] | ARCHIVE...")
 @interface_options
 @click.option(
@@ -64,7 +64,9 @@ class FailOn(OptionType[frozenset[str]]):
     type=click.Choice(["general", "offset", "synchronised"]),
     default=ClockMode.GENERAL.value,
     show_default=True,
-    help="What to assume of the two capture clocks: offset, drift and steps; a constant offset (Method 2); none.",
+    help="How the two capture clocks may differ: by offset, drift and steps (general), by a constant offset (Method "
+    "2), or "
+    "not at all (synchronised).",
 )
 @click.option(
     "--ack-delay", type=Duration(), metavar="T", help="The delay that the receiver put on every ACK (Method 3)."
@@ -72,8 +74,8 @@ class FailOn(OptionType[frozenset[str]]):
 @click.option(
     "--same-transfers",
     is_flag=True,
-    help="Both captures show the same transfers: a pair is not doubted because addresses, requests or clocks differ, "
-    "and legs of which one is encrypted are paired by size and time.",
+    help="Assume that both captures show the same transfers: do not doubt a pair because addresses, requests or clocks "
+    "differ, and pair an encrypted leg with a plain one by size and time.",
 )
 @click.option(
     "--drift-limit",
@@ -81,7 +83,7 @@ class FailOn(OptionType[frozenset[str]]):
     default=DRIFT_LIMIT_PPM,
     show_default=True,
     metavar="PPM",
-    help="Fastest drift between the clocks to allow for.",
+    help="Fastest relative drift of the clocks to allow for.",
 )
 @least_probability_option
 @click.option(
@@ -90,18 +92,18 @@ class FailOn(OptionType[frozenset[str]]):
     default=LEAST_PAIRING_CONFIDENCE,
     show_default=True,
     metavar="P",
-    help="No verdict below this confidence that both captures show one transfer.",
+    help="Give no verdict on a pair below this confidence that both captures show one transfer.",
 )
 @click.option(
     "--taken-at",
     type=click.Choice(["client", "server"]),
-    help="Where the first capture was taken, if pepscope finds it out wrongly.",
+    help="The end at which the first capture was taken, if pepscope infers the wrong one.",
 )
 @click.option(
     "--one-vantage",
     is_flag=True,
-    help="All captures were taken at one vantage point (several days, several interfaces); with one capture it is "
-    "clear.",
+    help="All captures were taken at one vantage point (several days, several interfaces); implied for a single "
+    "capture.",
 )
 @click.option(
     "--networks",
@@ -117,7 +119,7 @@ class FailOn(OptionType[frozenset[str]]):
     default=PACKETS,
     show_default=True,
     metavar="N",
-    help="Name the packets that show each finding, of N moments, in JSON and on the page; 0 names none.",
+    help="List the packets that show each finding, at N moments, in JSON and on the page; 0 lists none.",
 )
 @click.option(
     "--packets-of",
@@ -125,18 +127,18 @@ class FailOn(OptionType[frozenset[str]]):
     default=PACKETS_OF,
     show_default=True,
     metavar="N",
-    help="Name packets of so many connections and groups, of those first that deserve attention.",
+    help="List packets for at most N connections and groups, those that deserve most attention.",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(1),
     metavar="N",
-    help="Processes that judge two captures and make JSON; from two on, captures are read at once. "
+    help="Processes that judge two captures and write JSON; with two or more, both captures are read in parallel. "
     "[default: all usable cores]",
 )
 @report_option("json", "Write JSON (schema detect-2).", alone=True)
-@report_option("jsonl", "Write JSON Lines, one line a connection.", alone=True)
-@report_option("csv", "Write CSV, one line a connection; evidence, groups and hosts beside FILE.", alone=True)
+@report_option("jsonl", "Write JSON Lines, one line per connection.", alone=True)
+@report_option("csv", "Write CSV, one line per connection; evidence, groups and hosts beside FILE.", alone=True)
 @report_option("parquet", "Write Parquet tables: connections to FILE, evidence, groups and hosts beside it.")
 @report_option("junit", "Write JUnit XML; inconclusive is skipped.")
 @report_option("sarif", "Write SARIF 2.1.0: a result for each group and connection that is split.")
@@ -145,8 +147,8 @@ class FailOn(OptionType[frozenset[str]]):
     "--connection",
     nargs=2,
     metavar="CLIENT SERVER",
-    help="With --html: the page of this connection alone, judged with all others; ends as results write them, such as "
-    "192.0.2.7:40001 203.0.113.9:443.",
+    help="With --html: write the page of this connection only, which is still judged with all others. Give its ends as "
+    "results show them, such as 192.0.2.7:40001 203.0.113.9:443.",
 )
 @click.option(
     "--fail-on",
@@ -188,12 +190,12 @@ def detect(
 ) -> None:
     """Decide from one or two captures whether TCP connections are end to end, split, or served by a TCP proxy.
 
-    Give the captures of both ends in any order. '-' reads one of them from standard input. A directory stands for the
-    parts of one capture that a tool divided into files (tcpdump -C or -G). With -i it captures on an interface and
-    judges that.
+    Give the captures from both ends in any order. '-' reads one of them from standard input. A directory stands for one
+    capture that a tool divided into files (tcpdump -C or -G). With -i the command captures on an interface and judges
+    that capture.
 
-    Archives of `pepscope probe run` may be given instead, as many as there are: they get the verdicts that `pepscope
-    audit` gives them, a matrix of applications and directions.
+    You may give any number of archives of `pepscope probe run` instead. They get the verdicts of `pepscope audit`: a
+    matrix of applications and directions.
     """
     files = {
         "json": json_to, "jsonl": jsonl_to, "csv": csv_to, "parquet": parquet_to, "junit": junit_to,

@@ -36,28 +36,31 @@ class Scores(OptionType[frozenset[str]]):
         return frozenset(words)
 
 
-@click.command(cls=ReportingCommand, short_help="Score verdicts on captures whose truth is known.")
+@click.command(cls=ReportingCommand, short_help="Score verdicts on captures with known ground truth.")
 @click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
 @click.option(
     "--detector", metavar="COMMAND",
-    help="Score this detector, too: it gets the captures as its last arguments and writes detect-2 JSON.",
+    help="Also score this detector: a command that takes the captures as its last arguments and writes detect-2 JSON.",
 )  # fmt: skip
 @click.option(
     "--timeout", "timeout_s", type=Duration(), metavar="T",
-    help="Longest that COMMAND may take for one run.  [default: 600s]",
+    help="Longest time that COMMAND may take for one run.  [default: 600s]",
 )  # fmt: skip
 @click.option(
     "--against", metavar="BASELINE.json",
-    help="Compare with an earlier --json; exit status 1 where a rate got worse beyond chance.",
+    help="Compare with the --json of an earlier run; exit with status 1 if a rate became significantly worse.",
 )  # fmt: skip
-@click.option("--unpaired", is_flag=True, help="The baseline is of other captures: Fisher's test, not McNemar's.")
+@click.option(
+    "--unpaired", is_flag=True, help="The baseline is of other captures: use Fisher's test instead of McNemar's."
+)
 @click.option(
     "--significance", type=Number(0, 1, min_open=True, max_open=True), metavar="P",
-    help="Differences that chance makes less often than this are none of chance.  [default: 0.05]",
+    help="Significance level of these tests.  [default: 0.05]",
 )  # fmt: skip
 @click.option(
     "--fail-on", type=Scores(), metavar="SCORES",
-    help="Exit with status 1 if a label of ours has such a score: false-alarm, reversed, other-kind, not-found.",
+    help="Exit with status 1 if a verdict of pepscope has one of these scores: false-alarm, reversed, other-kind, "
+    "not-found.",
 )  # fmt: skip
 @least_probability_option
 @memory_option
@@ -66,8 +69,8 @@ class Scores(OptionType[frozenset[str]]):
 )
 @report_option("json", "Write JSON (schema validate-1).", alone=True)
 @report_option("html", "Write a page.")
-@report_option("junit", "Write JUnit XML: a test case a label.")
-@report_option("sarif", "Write SARIF 2.1.0: a result a verdict not right.")
+@report_option("junit", "Write JUnit XML, one test case per label.")
+@report_option("sarif", "Write SARIF 2.1.0, one result per wrong verdict.")
 def validate(
     corpora: tuple[str, ...],
     detector: str | None,
@@ -84,7 +87,7 @@ def validate(
     junit_to: str | None,
     sarif_to: str | None,
 ) -> None:
-    """Score verdicts on captures whose truth is known.
+    """Score verdicts on captures with known ground truth.
 
     CORPUS is a directory with captures and their labels in manifest.csv (docs/guide/validate.md has its columns), or
     what `pepscope simulate -o` wrote: one run, or a campaign that kept its captures.

@@ -53,7 +53,9 @@ def _show(ctx: click.Context, _param: click.Parameter, value: str | None) -> Non
         ctx.exit()
 
 
-@click.command(cls=ReportingCommand, short_help="Judge a network interface, or a directory that grows, all the time.")
+@click.command(
+    cls=ReportingCommand, short_help="Continuously judge an interface, or a directory that receives captures."
+)
 @click.argument("directory", required=False, metavar="[DIRECTORY]")
 @click.option(
     "-i",
@@ -68,7 +70,7 @@ def _show(ctx: click.Context, _param: click.Parameter, value: str | None) -> Non
     default="1h",
     show_default=True,
     metavar="T",
-    help="Verdicts rest on connections that ended within it.",
+    help="Judge by connections that ended within the last T.",
 )
 @click.option(
     "--connections",
@@ -77,10 +79,10 @@ def _show(ctx: click.Context, _param: click.Parameter, value: str | None) -> Non
     default=50_000,
     show_default=True,
     metavar="N",
-    help="Verdicts rest on so many of them at most, equally many of each network and port; 4 kB each.",
+    help="Judge by at most N of them, equally many of each network and port; each takes 4 kB of memory.",
 )
-@click.option("--duration", "duration_s", type=Duration(), metavar="T", help="End after so long.")
-@click.option("--once", is_flag=True, help="Judge what is in the directory now, and end.")
+@click.option("--duration", "duration_s", type=Duration(), metavar="T", help="Stop after T.")
+@click.option("--once", is_flag=True, help="Judge what is in the directory now, and exit.")
 @click.option(
     "--slice",
     "slice_s",
@@ -88,13 +90,13 @@ def _show(ctx: click.Context, _param: click.Parameter, value: str | None) -> Non
     default="60s",
     show_default=True,
     metavar="T",
-    help="Judge so often what came on the interface.",
+    help="Judge what came on the interface every T.",
 )
 @click.option(
     "--spool",
     type=click.Path(file_okay=False),
     metavar="DIR",
-    help="Where packets of the interface wait.  [default: a private directory]",
+    help="Directory for captured packets until they are judged.  [default: a private directory]",
 )
 @click.option(
     "--spool-size",
@@ -103,14 +105,14 @@ def _show(ctx: click.Context, _param: click.Parameter, value: str | None) -> Non
     default="1GiB",
     show_default=True,
     metavar="SIZE",
-    help="What waits there at most; beyond it the oldest packets are lost, and counted.",
+    help="Largest size of the spool; beyond it the oldest packets are dropped and counted.",
 )
 @click.option(
     "--keep",
     type=click.IntRange(0),
     default=0,
     metavar="N",
-    help="Keep the latest N files of the spool that were judged.",
+    help="Keep the latest N judged files of the spool.",
 )
 @click.option(
     "--snap-length",
@@ -119,11 +121,14 @@ def _show(ctx: click.Context, _param: click.Parameter, value: str | None) -> Non
     default=160,
     show_default=True,
     metavar="BYTES",
-    help="Capture so much of each packet; payload is not needed beyond the beginnings of TLS records and requests.",
+    help="Capture this many bytes of each packet; beyond the beginnings of TLS records and requests, no payload is "
+    "used.",
 )
 @filter_option
 @click.option(
-    "--taken-at", type=click.Choice(["client", "server"]), help="Where captures are taken, if it is found out wrongly."
+    "--taken-at",
+    type=click.Choice(["client", "server"]),
+    help="The end at which captures are taken, if pepscope infers the wrong one.",
 )
 @click.option(
     "--networks",
@@ -136,24 +141,30 @@ def _show(ctx: click.Context, _param: click.Parameter, value: str | None) -> Non
     "--state",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Keep evidence and what was judged in this file, from which the next run goes on.",
+    help="Keep the evidence and the list of judged files in FILE, so that the next run continues from there.",
 )
 @click.option(
-    "--log", "log_path", type=click.Path(dir_okay=False), metavar="FILE", help="Append what changes, as JSON lines."
+    "--log",
+    "log_path",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Append changes of verdicts to FILE as JSON Lines.",
 )
 @click.option("--metrics", type=Address(), metavar="ADDRESS:PORT", help="Serve metrics to Prometheus at /metrics.")
-@click.option("--webhook", metavar="URL", help="Post changes from and to the verdicts of --fail-on (default: split).")
+@click.option(
+    "--webhook", metavar="URL", help="POST changes to and from the verdicts of --fail-on to this URL (default: split)."
+)
 @click.option(
     "--fail-on",
     type=FailOn(),
     metavar="VERDICTS",
-    help="Exit status 1 if a network and port had one of these verdicts meanwhile, or none could be judged: split, "
-    "split-tcp, tcp-proxy, regular, inconclusive; separated by commas.",
+    help="Exit with status 1 if a network and port had one of these verdicts at any time, or if nothing could be "
+    "judged: split, split-tcp, tcp-proxy, regular, inconclusive; separated by commas.",
 )
-@json_option("Write a summary as JSON, at the end.")
+@json_option("Write a summary as JSON at the end.")
 @click.option(
     "--show", type=click.Choice(list(_SHOWN)), is_eager=True, expose_value=False, callback=_show,
-    help="Write the dashboard for Grafana or the unit for systemd to standard output, and end.",
+    help="Print the Grafana dashboard or the systemd unit, and exit.",
 )  # fmt: skip
 def watch(
     directory: str | None,
@@ -182,8 +193,8 @@ def watch(
     """Judge networks and ports by what comes on an interface, or by the captures that come into a DIRECTORY, which were
     taken at one place.
 
-    On a terminal it shows a table; else it writes what changes to standard output, as JSON lines. Ctrl-C and SIGTERM
-    end it with the last verdicts, a second Ctrl-C at once.
+    On a terminal it shows a table; otherwise it writes changes of verdicts to standard output as JSON Lines. Ctrl-C and
+    SIGTERM end it after the last verdicts; a second Ctrl-C ends it immediately.
     """
     _check_options(directory, interface, once=once, window_s=window_s, slice_s=slice_s)
     from detector.commands.watch_outputs import WatchOutputs

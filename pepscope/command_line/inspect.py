@@ -19,10 +19,16 @@ from pepscope.whole_file import STANDARD_OUTPUT
 @click.argument("captures", nargs=-1, metavar="[FILE...]")
 @interface_options
 @report_option("json", "Write JSON (schema inspect-1).", alone=True)
-@report_option("csv", "Write CSV, one row a connection.", alone=True)
-@report_option("parquet", "Write Parquet, one row a connection.", alone=True)
-@click.option("--exchanges", is_flag=True, help="List questions and answers: CSV and Parquet have one row for each.")
-@click.option("--digest", "is_digested", is_flag=True, help="Write the file's SHA-256 into JSON, which reads it twice.")
+@report_option("csv", "Write CSV, one row per connection.", alone=True)
+@report_option("parquet", "Write Parquet, one row per connection.", alone=True)
+@click.option(
+    "--exchanges",
+    is_flag=True,
+    help="List exchanges (a question and its answer); CSV and Parquet have one row for each.",
+)
+@click.option(
+    "--digest", "is_digested", is_flag=True, help="Write the SHA-256 of the file into JSON; this reads the file twice."
+)
 @report_option(
     "html",
     "Write a page that draws the 50 connections with most payload: time and sequence, round trips, windows, data in "

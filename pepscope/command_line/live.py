@@ -18,17 +18,18 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _OPTIONS = (
     click.option(
         "-i", "--interface", metavar="INTERFACE",
-        help="Capture on this network interface (or `any`) until Ctrl-C, and judge that. 160 bytes of each packet. "
+        help="Capture 160 bytes of each packet on this network interface (or `any`) until Ctrl-C, and read that "
+        "capture. "
         "Needs Linux, and root or CAP_NET_RAW.",
     ),
-    click.option("--duration", "duration_s", type=Duration(), metavar="T", help="With -i: capture for so long."),
+    click.option("--duration", "duration_s", type=Duration(), metavar="T", help="With -i: stop capturing after T."),
     click.option(
         "--capture-size", "capture_bytes", type=SizeType(), metavar="SIZE",
-        help="With -i: capture up to this size.  [default: 1GiB]",
+        help="With -i: stop capturing at this size.  [default: 1GiB]",
     ),
     click.option(
         "-w", "--write-capture", "kept_as", metavar="FILE",
-        help="With -i: keep the capture as this pcap file; without, it is removed at the end.",
+        help="With -i: keep the capture in FILE (pcap); otherwise it is deleted at the end.",
     ),
 )  # fmt: skip
 

@@ -18,11 +18,11 @@ def volume_options(command: Command) -> Command:
     for option in (
         click.option(
             "-v", "--verbose", is_flag=True, expose_value=False, callback=_log_steps,
-            help="Say on standard error what is read, paired and judged, and when.",
+            help="Log each step to standard error, with its time.",
         ),
         click.option(
             "-q", "--quiet", is_flag=True, callback=_remember_quiet,
-            help="No table, no notes, no progress: only errors, the reports asked for, and the exit status.",
+            help="Show errors only: no table, notes or progress. Requested reports are still written.",
         ),
     ):  # fmt: skip
         command = option(command)

@@ -92,7 +92,7 @@ filter_option = click.option(
     "--filter",
     "filter_expression",
     metavar="EXPRESSION",
-    help="Read only packets that match, in the language of tcpdump (pcap-filter).",
+    help="Read only packets that match, in tcpdump's syntax (pcap-filter).",
 )
 
 memory_option = click.option(
@@ -100,7 +100,8 @@ memory_option = click.option(
     "memory_bytes",
     type=SizeType(),
     metavar="SIZE",
-    help="Captures whose packets take more are analysed by parts, through temporary files.  [default: 1GiB each]",
+    help="Largest memory for the packets of captures; larger ones are kept in temporary files and analysed in parts.  "
+    "[default: 1GiB each]",
 )
 
 #: As `detector.options.DECISION_PROBABILITY`: a test compares them, because options load no detector.
@@ -112,5 +113,5 @@ least_probability_option = click.option(
     default=LEAST_PROBABILITY,
     show_default=True,
     metavar="P",
-    help="No verdict below this probability of end to end or split.",
+    help="Give no verdict below this probability of end to end or split.",
 )

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 @note_option
 @restart_option
 @upload_option
-@click.option("--repeat", type=click.IntRange(1), metavar="N", help="Run the plan so many times.")
+@click.option("--repeat", type=click.IntRange(1), metavar="N", help="Run the plan N times.")
 @click.option("--every", type=Duration(), metavar="T", help="Begin a run every T, such as 30min or 6h.")
-@report_option("json", "Write JSON, one line a run with --repeat.", alone=True)
-@report_option("csv", "Write CSV, one line a run and cell.", alone=True)
+@report_option("json", "Write JSON; with --repeat one line per run.", alone=True)
+@report_option("csv", "Write CSV, one line per run and cell of the matrix.", alone=True)
 @report_option("html", "Write a page with figures, one file.")
 @report_option("junit", "Write JUnit XML; inconclusive is skipped.")
 @report_option("sarif", "Write SARIF 2.1.0: a result for each cell that is split.")
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     "shared",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Write the run's archive once more, so that it can be shared; see `probe anonymise`.",
+    help="Also write an anonymised archive, which can be shared; see `probe anonymise`.",
 )
 @click.option("--fail-on", type=FailOn(), metavar="VERDICTS", help="Exit 1 on these verdicts: split,inconclusive,...")
 def audit(
@@ -73,14 +73,14 @@ def audit(
 ) -> None:
     """Show which application is split in which direction, and how.
 
-    With a PLAN (`pepscope probe plan` writes one) it is run against a server, and judged; archives of the same plan in
-    DIR are its history. With --server and no PLAN the run has every experiment that can decide from this host. With
-    archives, or directories that hold some, nothing is measured: they are judged as they are, in order of time, and the
-    latest one gives the matrix.
+    Given a PLAN (`pepscope probe plan` writes one), the audit runs it against a server and judges the run; earlier
+    archives of the same plan in DIR are its history. Given --server without a PLAN, it runs every experiment that can
+    decide from this host. Given archives, or directories of archives, it measures nothing: it judges them in order of
+    time, and the matrix is that of the latest one.
 
-    To run a plan needs Linux; root adds captures and delayed acknowledgements (`pepscope doctor audit`).
-    --every without --repeat goes on until it is interrupted. Exit status 1: a verdict of --fail-on, or tasks that
-    failed; 2: nothing could be measured or read.
+    Running a plan needs Linux; root adds captures and delayed acknowledgements (`pepscope doctor audit`). --every
+    without --repeat continues until you interrupt it. Exit status 1: a verdict of --fail-on, or failed tasks; 2:
+    nothing could be measured or read.
     """
     from pepscope.command_line.audit_output import audit_fails, write_audit
 

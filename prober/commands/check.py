@@ -29,28 +29,30 @@ if TYPE_CHECKING:
 @click.command(cls=ReportingCommand, short_help="Say whether this network splits TCP, from this host alone.")
 @click.option(
     "--targets", type=click.Path(dir_okay=False), metavar="FILE",
-    help="Hosts to contact instead of the public ones, a line each: HOST PORT [tls|plain].",
+    help="Hosts to contact instead of the public ones, one per line: HOST PORT [tls|plain].",
 )  # fmt: skip
 @click.option("--ports", default="80,443", show_default=True, metavar="N,...", help="Ports of the public hosts.")
 @click.option(
     "--time", "time_s", type=Duration(), default="60s", show_default=True, metavar="T",
-    help="Begin no new host after this time.",
+    help="Contact no further host after this time.",
 )  # fmt: skip
 @click.option(
     "--echo", "echo_url", metavar="URL",
-    help="A service that answers a request with its head as it arrived: http://HOST[:PORT]/PATH, with +tls[:PORT] "
-    "behind it where it also answers over TLS.",
+    help="A service that returns the head of a request as it arrived: http://HOST[:PORT]/PATH, followed by +tls[:PORT] "
+    "if it also answers over TLS.",
 )  # fmt: skip
 @click.option(
     "--slow-reader", "slow_reader_at", metavar="HOST:PORT:RATE:BUFFER",
-    help="A host that takes an upload of 1 MB at RATE bytes a second into a receive buffer of BUFFER bytes.",
+    help="A host that reads an upload of 1 MB at RATE bytes per second, with a receive buffer of BUFFER bytes.",
 )  # fmt: skip
 @click.option(
     "--capture/--no-capture", default=None,
-    help="Capture the check's connections and judge them as well; by default where this user may capture.",
+    help="Also capture and judge the check's own connections.  [default: if this user may capture]",
 )  # fmt: skip
-@click.option("-w", "--write", "keep_at", type=click.Path(dir_okay=False), metavar="FILE", help="Keep that capture.")
-@click.option("--dry-run", is_flag=True, help="Say what would be contacted, and end.")
+@click.option(
+    "-w", "--write", "keep_at", type=click.Path(dir_okay=False), metavar="FILE", help="Keep that capture in FILE."
+)
+@click.option("--dry-run", is_flag=True, help="Show what the check would contact, and exit.")
 @report_option("json", "Write JSON (schema check-1).", alone=True)
 @report_option("html", "Write a page with a figure of each port, one file.")
 @click.option("--fail-on", type=FailOn(), metavar="VERDICTS", help="Exit 1 on these verdicts: split,inconclusive,...")

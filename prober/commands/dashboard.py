@@ -12,27 +12,29 @@ from prober.commands.options import unit_option
 
 
 @click.command("dashboard", short_help="Show the archives of a server's clients as a web page.")
-@click.option("--state", metavar="DIR", default="", help="The server's state directory.  [~/.local/state/pepscope/...]")
+@click.option(
+    "--state", metavar="DIR", default="", help="The server's state directory.  [default: ~/.local/state/pepscope/...]"
+)
 @click.option(
     "--listen", default="127.0.0.1:8450", show_default=True, metavar="ADDRESS:PORT",
-    help="Where to serve; beyond loopback with TLS.",
+    help="Serve here; addresses other than loopback use TLS.",
 )  # fmt: skip
 @click.option(
     "--certificate", type=click.Path(dir_okay=False), metavar="FILE",
-    help="Private key and certificate, PEM, for browsers that shall trust it.  [the server's own]",
+    help="PEM file with private key and certificate, if browsers are to trust it.  [default: the server's own]",
 )  # fmt: skip
 @click.option(
     "--judged", type=click.Path(file_okay=False), metavar="DIR",
-    help="Where verdicts and pages are kept; may be thrown away.  [judged, in the state directory]",
+    help="Cache of verdicts and pages; may be deleted.  [default: judged, in the state directory]",
 )  # fmt: skip
 @unit_option("pepscope-dashboard.service")
 @click.option("--log-format", type=click.Choice(("text", "json")), default="text", show_default=True)
 def dashboard(state: str, listen: str, certificate: str | None, judged: str | None, log_format: str) -> None:
     """Serve a read-only web page about the archives that clients uploaded to `probe serve`.
 
-    It has networks with their verdicts over time, changes, clients, and archives to download. Readers log in with a key
-    of the server, and see what was uploaded with it; a key that was added with --reads-all shows all. SIGTERM and
-    SIGINT end it.
+    The page shows networks with their verdicts over time, changes, clients, and archives to download. Readers log in
+    with a key of the server and see what was uploaded with that key; a key that was added with --reads-all shows
+    everything. SIGTERM and SIGINT end the dashboard.
     """
     from pepscope.command_line.logs import configure
     from prober.server.settings import ServerSettings

@@ -16,14 +16,16 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 KEY_VARIABLE = "PEPSCOPE_PROBE_KEY"
 
 server_option = click.option(
-    "--server", metavar="HOST[:PORT]", help="Where `pepscope probe serve` runs, and its control port; else the plan's."
+    "--server",
+    metavar="HOST[:PORT]",
+    help="Host and control port of `pepscope probe serve`.  [default: those of the plan]",
 )
 
 key_option = click.option(
     "--key",
     envvar=KEY_VARIABLE,
     metavar="KEY",
-    help=f"What the server printed; better in {KEY_VARIABLE}, since others may see a command line.",
+    help=f"The key that the server printed. Safer in {KEY_VARIABLE}: other users can see command lines.",
 )
 
 runs_option = click.option(
@@ -33,7 +35,7 @@ runs_option = click.option(
     default=".",
     show_default="here",
     metavar="DIR",
-    help="Where archives go, and a run that is not done yet.",
+    help="Directory for archives and unfinished runs.",
 )
 
 note_option = click.option(
@@ -41,16 +43,14 @@ note_option = click.option(
     "notes",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Store this with the run: operator=..., cell=..., signal_dbm=...; may be given again.",
+    help="Store this with the run: operator=..., cell=..., signal_dbm=... Repeatable.",
 )
 
 upload_option = click.option(
     "--upload", "uploads", is_flag=True, help="Upload the archive to the server, which keeps it; see `probe upload`."
 )
 
-restart_option = click.option(
-    "--restart", is_flag=True, help="Begin again instead of going on with an interrupted run."
-)
+restart_option = click.option("--restart", is_flag=True, help="Start a new run instead of resuming an interrupted one.")
 
 
 def unit_option(file: str) -> Callable[[Command], Command]:

@@ -33,7 +33,7 @@ _LOADED_WHEN_RUN = {
     "archives": "Archives of clients: list, delete.",
     "dashboard": "Show the archives of a server's clients as a web page.",
     "key": "Keys of clients: add, list, revoke.",
-    "serve": "Be the wired end: offer what a plan measures.",
+    "serve": "Run the server at the wired end, against which plans are measured.",
 }
 
 

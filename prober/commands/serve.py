@@ -29,22 +29,39 @@ PORT_NAMES = (
 )
 
 
-@click.command(short_help="Be the wired end: offer what a plan measures.")
-@click.option("--config", "file", metavar="FILE", help="A TOML file; flags count for more than it does.")
-@click.option("--listen", multiple=True, metavar="ADDRESS", help="Listen there only; may be repeated.  [everywhere]")
+@click.command(short_help="Run the server at the wired end, against which plans are measured.")
+@click.option("--config", "file", metavar="FILE", help="Settings as a TOML file; options override it.")
+@click.option(
+    "--listen", multiple=True, metavar="ADDRESS", help="Listen on this address only. Repeatable.  [default: all]"
+)
 @click.option(
     "--port",
     "ports",
     multiple=True,
     metavar="NAME=PORT",
-    help=f"Another port for a service: {', '.join(PORT_NAMES)}. ftp_data is a range, FIRST-LAST; tcp may be several, "
-    "with commas; 0 takes a free one.",
+    help=f"Use another port for a service: {', '.join(PORT_NAMES)}. ftp_data is a range, FIRST-LAST; tcp may have "
+    "several "
+    "ports, separated by commas; 0 chooses a free port. Repeatable.",
 )
-@click.option("--state", metavar="DIR", help="Where certificate and token are kept.  [~/.local/state/pepscope/...]")
-@click.option("--interface", metavar="NAME", help="Where to capture.  [that of the address the mobile talks to]")
-@click.option("--host", metavar="NAME", help="What the mobile calls this host, for the line that is printed.")
-@click.option("--metrics", metavar="ADDRESS:PORT", help="Serve metrics to Prometheus.  [not]")
-@click.option("--set", "changes", multiple=True, metavar="FIELD=VALUE", help="Any other field: limits.sessions=4")
+@click.option(
+    "--state", metavar="DIR", help="Directory for certificate and key.  [default: ~/.local/state/pepscope/...]"
+)
+@click.option(
+    "--interface",
+    metavar="NAME",
+    help="Capture on this interface.  [default: that of the address that the mobile contacts]",
+)
+@click.option(
+    "--host", metavar="NAME", help="Name or address of this host for the mobile, as the printed command shows it."
+)
+@click.option("--metrics", metavar="ADDRESS:PORT", help="Serve metrics to Prometheus at this address.")
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="Set any other field, such as limits.sessions=4. Repeatable.",
+)
 @unit_option("pepscope-probe.service")
 @click.option("--log-format", type=click.Choice(("text", "json")), default="text", show_default=True)
 @click.option(

@@ -13,14 +13,14 @@ from pepscope.errors import UsageError
 from pepscope.whole_file import write_output
 
 
-@click.command("host-times", cls=ReportingCommand, short_help="Measure how long a machine takes, for scenarios.")
+@click.command("host-times", cls=ReportingCommand, short_help="Measure a host's processing times, for scenarios.")
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
-@click.option("-o", "--output", type=Destination(), metavar="FILE", help="The table, as TOML.")
+@click.option("-o", "--output", type=Destination(), metavar="FILE", help="File for the table (TOML).")
 @click.option(
     "--end",
     "given",
     type=click.Choice(["client", "server"]),
-    help="The end of its connections that the machine is; by default the one that answers handshakes at once.",
+    help="Which end of its connections the machine is.  [default: the one that answers handshakes immediately]",
 )
 @json_option("Write the table and what it rests on as JSON.")
 def host_times(captures: tuple[str, ...], output: str | None, given: str | None, as_json: bool) -> None:

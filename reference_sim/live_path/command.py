@@ -29,15 +29,28 @@ _TOO_LATE_S = 1e-3
 @click.command(cls=ReportingCommand, short_help="Run a command behind a scenario's path, between real kernels.")
 @click.argument("scenario", required=False, metavar="[SCENARIO]")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
-@click.option("-o", "--output", type=click.Path(file_okay=False), metavar="DIR", help="Where captures and truth go.")
-@click.option("--server-command", metavar="COMMAND", help="Runs in the server's namespace meanwhile.")
-@click.option("--middle-command", metavar="COMMAND", help="Runs in the middle's: a proxy.")
 @click.option(
-    "--middle", type=click.IntRange(0), metavar="HOPS", help="Make a middle behind so many hops; else at the proxy."
+    "-o", "--output", type=click.Path(file_okay=False), metavar="DIR", help="Directory for captures and ground truth."
+)
+@click.option("--server-command", metavar="COMMAND", help="Run this in the server's namespace meanwhile.")
+@click.option(
+    "--middle-command", metavar="COMMAND", help="Run this in the namespace in the middle of the path: a proxy."
+)
+@click.option(
+    "--middle",
+    type=click.IntRange(0),
+    metavar="HOPS",
+    help="Put that namespace behind so many hops of the path.  [default: where the scenario has its proxy]",
 )
 @click.option("--keep", is_flag=True, help="Stay up until interrupted, and print how to enter the namespaces.")
-@click.option("--set", "changes", multiple=True, metavar="FIELD=VALUE", help="Another value: path[0].down.delay_s=0.1")
-@click.option("--seed", type=click.IntRange(0), metavar="S", help="Instead of the scenario's own.")
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="FIELD=VALUE",
+    help="Change a field, such as path[0].down.delay_s=0.1. Repeatable.",
+)
+@click.option("--seed", type=click.IntRange(0), metavar="S", help="Use this seed instead of the scenario's.")
 @click.option("--mtu", type=click.IntRange(576, 65_535), default=1500, show_default=True, metavar="BYTES")
 @click.option(
     "--spin",
@@ -45,10 +58,13 @@ _TOO_LATE_S = 1e-3
     default=100.0,
     show_default=True,
     metavar="US",
-    help="Watch the clock for so many microseconds before a packet is due.",
+    help="Busy-wait for this many microseconds before a packet is due.",
 )
 @click.option(
-    "--real-time/--no-real-time", default=True, show_default=True, help="Carry packets before all other work."
+    "--real-time/--no-real-time",
+    default=True,
+    show_default=True,
+    help="Schedule the process that carries packets in real time.",
 )
 @click.option(
     "--report-port",
@@ -56,9 +72,9 @@ _TOO_LATE_S = 1e-3
     default=31_000,
     show_default=True,
     metavar="PORT",
-    help="Where a cell's queue reports go, at the middle.",
+    help="UDP port in that namespace to which a cell reports its queue.",
 )
-@click.option("--compare", is_flag=True, help="Run each SCENARIO simulated and live, and compare.")
+@click.option("--compare", is_flag=True, help="Run each SCENARIO simulated and live, and compare the results.")
 @report_option("html", "With --compare: write a page.")
 @json_option("Write what happened as JSON.")
 def emulate(

@@ -51,9 +51,14 @@ def _leg(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--downstream-round-trip", type=_AMOUNT, metavar="S", help="split: round trip behind it."),
         click.option("--downstream-window", type=_AMOUNT, metavar="N", help="split: window of the receiver behind it."),
         click.option(
-            "--downstream-link", type=_AMOUNT, metavar="N", help="split: segments a second of the link there."
+            "--downstream-link",
+            type=_AMOUNT,
+            metavar="N",
+            help="split: rate of the link there, in segments per second.",
         ),
-        click.option("--buffer", type=_AMOUNT, metavar="N", help="split: of the split point; variable: of the link."),
+        click.option(
+            "--buffer", type=_AMOUNT, metavar="N", help="Buffer of the split point (split) or of the link (variable)."
+        ),
     ):
         command = option(command)
     return command
@@ -66,20 +71,24 @@ def _leg(command: Callable[..., None]) -> Callable[..., None]:
     type=click.Choice(["padhye", "padhye-short", "mathis", "split", "variable"]),
     default="padhye",
     show_default=True,
-    help="Which closed form.",
+    help="Which closed-form model.",
 )
 @click.option("--loss", type=Number(0, 1), metavar="P", help="Probability that a segment is lost.")
-@click.option("--round-trip", type=_AMOUNT, required=True, metavar="S", help="In seconds, without waiting in queues.")
+@click.option("--round-trip", type=_AMOUNT, required=True, metavar="S", help="Round trip in seconds, without queueing.")
 @click.option("--timeout", type=_AMOUNT, default=1.0, show_default=True, metavar="S", help="First timeout, in seconds.")
-@click.option("--window", type=_AMOUNT, metavar="N", help="Of the receiver, in segments.")
-@click.option("--link", type=_AMOUNT, metavar="N", help="split: segments a second of the link.")
-@click.option("--acknowledge", type=_AMOUNT, default=2.0, show_default=True, metavar="N", help="Segments an ACK.")
+@click.option("--window", type=_AMOUNT, metavar="N", help="Receive window, in segments.")
+@click.option("--link", type=_AMOUNT, metavar="N", help="split: rate of the link, in segments per second.")
 @click.option(
-    "--segment-bytes", type=_AMOUNT, default=1460.0, show_default=True, metavar="N", help="Content of a segment."
+    "--acknowledge", type=_AMOUNT, default=2.0, show_default=True, metavar="N", help="Segments that one ACK covers."
+)
+@click.option(
+    "--segment-bytes", type=_AMOUNT, default=1460.0, show_default=True, metavar="N", help="Payload of a segment."
 )
 @_leg
-@click.option("--rates", metavar="R,R,...", help="variable: packets a second of each cycle of the variation.")
-@click.option("--drops", type=click.IntRange(0), metavar="N", help="variable: drops that were measured.")
+@click.option(
+    "--rates", metavar="R,R,...", help="variable: rate of each cycle of the variation, in packets per second."
+)
+@click.option("--drops", type=click.IntRange(0), metavar="N", help="variable: number of measured drops.")
 @_json
 @click.pass_context
 def throughput(context: click.Context, /, name: str, as_json: bool, segment_bytes: float, **given: Any) -> None:
@@ -179,15 +188,34 @@ def _variable(given: dict[str, Any]) -> dict[str, Any]:
 @click.option(
     "--rate", "rate_bit_s", type=_AMOUNT, required=True, metavar="BIT/S", help="v, the mobile's rate in bit/s."
 )
-@click.option("--packet-bytes", type=_AMOUNT, default=1500.0, show_default=True, metavar="N", help="s, of a packet.")
 @click.option(
-    "--upstream", "upstream_s", type=_AMOUNT, required=True, metavar="S", help="r1: round trip to the split point."
+    "--packet-bytes",
+    type=_AMOUNT,
+    default=1500.0,
+    show_default=True,
+    metavar="N",
+    help="s, the size of a packet in bytes.",
 )
 @click.option(
-    "--downstream", "downstream_s", type=_AMOUNT, required=True, metavar="S", help="r2: round trip behind it."
+    "--upstream",
+    "upstream_s",
+    type=_AMOUNT,
+    required=True,
+    metavar="S",
+    help="r1, the round trip from the server to the split point, in seconds.",
 )
 @click.option(
-    "--slow-start/--filled", default=True, help="How the split point begins downstream.  [default: slow start]"
+    "--downstream",
+    "downstream_s",
+    type=_AMOUNT,
+    required=True,
+    metavar="S",
+    help="r2, the round trip from there to the mobile, in seconds.",
+)
+@click.option(
+    "--slow-start/--filled",
+    default=True,
+    help="Whether the split point starts downstream in slow start or with a filled pipe.  [default: slow start]",
 )
 @_json
 def split_gain(
@@ -206,10 +234,12 @@ def split_gain(
 
 
 @model.command(cls=ReportingCommand)
-@click.option("--step", "step_s", type=_AMOUNT, required=True, metavar="S", help="Ts, from report to report.")
-@click.option("--approach", "approach_per_s", type=_AMOUNT, required=True, metavar="1/S", help="delta.")
 @click.option(
-    "--switching", "switching_frames_s", type=_AMOUNT, required=True, metavar="N", help="epsilon, in frames a second."
+    "--step", "step_s", type=_AMOUNT, required=True, metavar="S", help="Ts, the time between two reports, in seconds."
+)
+@click.option("--approach", "approach_per_s", type=_AMOUNT, required=True, metavar="1/S", help="delta, per second.")
+@click.option(
+    "--switching", "switching_frames_s", type=_AMOUNT, required=True, metavar="N", help="epsilon, in frames per second."
 )
 @click.option(
     "--reference",
@@ -229,14 +259,14 @@ def split_gain(
     type=_AMOUNT,
     required=True,
     metavar="N",
-    help="Mean rate of the link, in frames a second.",
+    help="Mean rate of the link, in frames per second.",
 )
 @click.option(
     "--variation-period",
     "variation_period_s",
     type=_AMOUNT,
     metavar="S",
-    help="Tb, the shortest period of the rate's variation.",
+    help="Tb, the shortest period of the rate's variation, in seconds.",
 )
 @_json
 def window_parameters(

@@ -25,34 +25,46 @@ _FORMATS = ("mahimahi", "two-columns", "csv", "capture")
 _OPTIONS_OF = {"csv": ("time_column", "rate_column", "time_unit", "rate_unit", "every_s"), "capture": ("skip_s",)}
 
 
-@click.command(cls=ReportingCommand, short_help="Convert a trace of a carrier's rate, or make one of a capture.")
+@click.command(cls=ReportingCommand, short_help="Convert a trace of a carrier's rate, or make one from a capture.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("-o", "--output", type=Destination(), metavar="FILE", help="The new trace.")
-@click.option("--from", "given", type=click.Choice(_FORMATS), required=True, help="What FILE is.")
-@click.option("--to", type=click.Choice(["csv", "mahimahi"]), default="csv", show_default=True, help="What to write.")
+@click.option("-o", "--output", type=Destination(), metavar="FILE", help="File for the new trace.")
+@click.option("--from", "given", type=click.Choice(_FORMATS), required=True, help="Format of FILE.")
+@click.option("--to", type=click.Choice(["csv", "mahimahi"]), default="csv", show_default=True, help="Format to write.")
 @click.option(
     "--interval",
     "interval_s",
     type=Number(0.001, 1e6),
     metavar="S",
-    help="Of the rates written; by default 0.1 s from mahimahi and captures, else as given.",
+    help="Interval between the rates that are written; by default 0.1 s for mahimahi and captures, otherwise that of "
+    "FILE.",
 )
-@click.option("--time-column", default="time_s", show_default=True, metavar="NAME", help="csv: the column of times.")
-@click.option("--rate-column", default="rate_bit_s", show_default=True, metavar="NAME", help="csv: that of rates.")
-@click.option("--time-unit", type=_UNIT, default=1.0, show_default=True, metavar="S", help="csv: 0.001 for ms.")
+@click.option(
+    "--time-column", default="time_s", show_default=True, metavar="NAME", help="csv: name of the column of times."
+)
+@click.option(
+    "--rate-column", default="rate_bit_s", show_default=True, metavar="NAME", help="csv: name of the column of rates."
+)
+@click.option(
+    "--time-unit",
+    type=_UNIT,
+    default=1.0,
+    show_default=True,
+    metavar="S",
+    help="csv: unit of times in seconds, such as 0.001 for ms.",
+)
 @click.option(
     "--rate-unit",
     type=_UNIT,
     default=1.0,
     show_default=True,
     metavar="BIT/S",
-    help="csv: 1000 for kbit/s.",
+    help="csv: unit of rates in bit/s, such as 1000 for kbit/s.",
 )
 @click.option(
-    "--every", "every_s", type=Number(1e-6, 1e6), metavar="S", help="csv: rows have no time, but this distance."
+    "--every", "every_s", type=Number(1e-6, 1e6), metavar="S", help="csv: rows have no times; they are S apart."
 )
 @click.option(
-    "--skip", "skip_s", type=Number(0, 1e6), default=0.0, metavar="S", help="capture: leave out the beginning."
+    "--skip", "skip_s", type=Number(0, 1e6), default=0.0, metavar="S", help="capture: skip the first S seconds."
 )
 @json_option("Write length, rates and steps as JSON.")
 def trace(
