@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from detector.detection import detect, detect_vantage
-from detector.presentation.asked import AskedPackets
+from detector.presentation.requested import RequestedPackets
 from pepscope.captures.connections import address_of
 from pepscope.captures.files.annotated import Comments, write_annotated
 from pepscope.captures.files.digest import file_state
@@ -70,7 +70,7 @@ def annotate_captures(
     """
     targets = _targets(paths, directory, replace)
     states = {path: file_state(path) for path in paths}
-    asked = AskedPackets(moments, choose=_Chosen(connections) if connections else None)
+    asked = RequestedPackets(moments, choose=_Chosen(connections) if connections else None)
     if one_vantage:
         result = detect_vantage(
             paths, filter=filter, memory_bytes=memory_bytes, packets=asked, progress=progress

@@ -27,7 +27,7 @@ from pepscope.terminal import is_coloured
 from pepscope.whole_file import STANDARD_OUTPUT
 
 if TYPE_CHECKING:
-    from detector.presentation.asked import AskedPackets
+    from detector.presentation.requested import RequestedPackets
     from pepscope.results.attention import EndPoints
     from pepscope.results.verdicts import DetectionResult
 
@@ -150,7 +150,7 @@ def _judged(asked: Detection, progress: Progress) -> DetectionResult:
             memory_bytes=asked.memory_bytes,
             series=has_page,
             connections=connections,
-            packets=_asked_packets(asked),
+            packets=_requested_packets(asked),
             digests=are_digested,
             progress=progress,
         )
@@ -168,18 +168,18 @@ def _judged(asked: Detection, progress: Progress) -> DetectionResult:
         memory_bytes=asked.memory_bytes,
         series=has_page,
         connections=connections,
-        packets=_asked_packets(asked),
+        packets=_requested_packets(asked),
         digests=are_digested,
         jobs=_jobs(asked),
         progress=progress,
     )
 
 
-def _asked_packets(asked: Detection) -> AskedPackets:
-    from detector.presentation.asked import AskedPackets
+def _requested_packets(asked: Detection) -> RequestedPackets:
+    from detector.presentation.requested import RequestedPackets
 
     are_shown = any(asked.files.get(name) for name in _WITH_PACKETS)
-    return AskedPackets(asked.packets if are_shown else 0, asked.packets_of)
+    return RequestedPackets(asked.packets if are_shown else 0, asked.packets_of)
 
 
 def _jobs(asked: Detection) -> int:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from detector.detection.request import DetectionRequest, Work
 from detector.options import (
     DECISION_PROBABILITY,
     DRIFT_LIMIT_PPM,
@@ -18,8 +19,8 @@ from detector.options import (
     DetectOptions,
     refuse_for_one_vantage,
 )
-from detector.presentation.asked import Asked, AskedPackets
 from detector.presentation.provenance import stated_tool
+from detector.presentation.requested import RequestedDetails, RequestedPackets
 from pepscope.captures.at_once import open_captures
 from pepscope.captures.capture import Capture, KeptPayload
 from pepscope.captures.files.digest import FileDigest
@@ -30,7 +31,6 @@ from pepscope.processes.logged import log_info
 
 if TYPE_CHECKING:
     from detector.one_capture.networks import NetworkTable
-    from pepscope.captures.provenance import Tool
     from pepscope.results.attention import EndPoints
     from pepscope.results.verdicts import DetectionResult
 
@@ -53,7 +53,7 @@ def detect(
     memory_bytes: int | None = None,
     series: bool = False,
     connections: Sequence[EndPoints] = (),
-    packets: int | AskedPackets = 0,
+    packets: int | RequestedPackets = 0,
     digests: bool = True,
     jobs: int = 1,
     progress: Callable[[int, int], object] | None = None,
@@ -68,31 +68,31 @@ def detect(
     - `taken_at`: the capture point of `first` if it is known, the `client` (the end that opens connections) or the
       `server`.
     - `networks`: for one capture, as in `detect_vantage`.
-    - `same_transfers`: both captures show the same transfers, so that a pair with equal payload is not doubted because
-      its addresses differ, nor any because a clock is off by more than pairing allows for.
+    - `same_transfers`: both captures show the same transfers: a pair with equal payload is not doubted because its
+      addresses differ, and no pair is doubted because a clock is off by more than pairing allows for.
     - `ack_delay_s`: the delay that the receiver put on every ACK (Method 3).
     - `clocks`, `drift_limit_ppm`: what to assume of the capture clocks, and the fastest drift to allow for.
 
-    When a connection gets a verdict: below `least_probability` of its class (end to end, or split), or below
-    `least_pairing_confidence` that both captures show it, it is inconclusive.
+    When a connection gets a verdict: it is inconclusive if its class (end to end, or split) is less probable than
+    `least_probability`, or if it is less sure than `least_pairing_confidence` that both captures show it.
 
     What results carry beside verdicts:
 
-    - `series`: what a page draws, of `connections` (client and server of each, as results write them) where some are
-      given, otherwise of those that deserve most attention.
-    - `packets`: the packets that show evidence, of so many moments for each finding, and of the thousand connections
-      that deserve attention most.
-    - `digests`: the SHA-256 of files.
+    - `series`: the series that a page draws, of `connections` (client and server of each, as results write them) or, if
+      none are given, of those that deserve most attention.
+    - `packets`: the packets that show evidence, at this many moments for each finding, for the thousand connections
+      that deserve most attention.
+    - `digests`: the SHA-256 of the files.
 
     How the work is done, which changes no result:
 
-    - `memory_bytes`: packets that take more than this, both captures and the work on them together, are kept in
-      temporary files and judged by parts (default: 1 GiB for each capture); judging the largest connection may still
-      take some 250 bytes for each packet of it.
-    - `jobs`: processes that judge two captures; from two on both are read at once, and what judges is imported while
-      captures are read. Where captures are kept in temporary files fewer processes judge if the memory has no room for
-      what each of them loads.
-    - `progress`: is called with work done and in all.
+    - `memory_bytes`: the memory that both captures and the work on them may take together (default: 1 GiB for each
+      capture). Packets that need more are kept in temporary files and judged in parts; judging the largest connection
+      may still take some 250 bytes for each of its packets.
+    - `jobs`: the number of processes that judge two captures. With two or more, both captures are read in parallel,
+      while the judging code is imported. If captures are kept in temporary files, fewer processes judge where the
+      memory has no room for what each of them loads.
+    - `progress`: called with the work done and the work in all.
 
     Raises CaptureError where a capture cannot be read or holds no TCP, FilterError, and UsageError for options outside
     their range, or that have no meaning for one capture (`clocks`, `drift_limit_ppm`, `same_transfers`,
@@ -107,25 +107,16 @@ def detect(
     if jobs < 1:
         raise UsageError(f"jobs must be at least 1, got {jobs}")
     paths = [capture_name(each) for each in (first, second) if each is not None]
-    if len(paths) == 2 and "-" not in paths and _is_same_file(*paths):
-        raise UsageError(f"both captures are the same file, {paths[0]}: give the captures of two ends")
-    if second is None:
-        refuse_for_one_vantage(options)
-    elif networks is not None:
-        raise UsageError("a table of networks is for one vantage point: two captures show where they meet")
+    _check_meaning(paths, options, networks)
     table = None if networks is None else _network_table(networks)
     share_bytes = _share_bytes(memory_bytes, len(paths))
     digested = _digests_of(paths, are_wanted=digests)
     opened = partial(_opened, paths, filter, share_bytes, progress, at_once=jobs > 1)
-    asked = Asked(series, connections, AskedPackets.of(packets))
+    details = RequestedDetails(series, connections, RequestedPackets.of(packets))
+    request = DetectionRequest(options, details, stated_tool(options, filter=filter, networks=networks), digested)
     if second is None:
-        tool = stated_tool(options, filter=filter, networks=networks)
-        return _of_one_vantage(opened, options, table, tool, digested, asked)
-    captures = opened(True, meanwhile=partial(_import_judging, jobs, names_packets=asked.packets.moments > 0))
-    from detector.detection.two_captures import judge_two_captures
-
-    tool = stated_tool(options, filter=filter, networks=networks)
-    return judge_two_captures(captures, options, tool, digested, asked, jobs, share_bytes, progress)
+        return _of_one_vantage(opened, table, request)
+    return _of_two_captures(opened, request, Work(jobs, share_bytes, progress))
 
 
 def detect_vantage(
@@ -139,7 +130,7 @@ def detect_vantage(
     memory_bytes: int | None = None,
     series: bool = False,
     connections: Sequence[EndPoints] = (),
-    packets: int | AskedPackets = 0,
+    packets: int | RequestedPackets = 0,
     digests: bool = True,
     progress: Callable[[int, int], object] | None = None,
 ) -> DetectionResult:
@@ -162,27 +153,41 @@ def detect_vantage(
     digested = _digests_of(paths, are_wanted=digests)
     opened = partial(_opened, paths, filter, share_bytes, progress, at_once=False)
     tool = stated_tool(options, filter=filter, networks=networks, one_vantage=True)
-    asked = Asked(series, connections, AskedPackets.of(packets))
-    return _of_one_vantage(opened, options, table, tool, digested, asked)
+    details = RequestedDetails(series, connections, RequestedPackets.of(packets))
+    return _of_one_vantage(opened, table, DetectionRequest(options, details, tool, digested))
+
+
+def _check_meaning(paths: Sequence[str | BinaryIO], options: DetectOptions, networks: str | None) -> None:
+    """Raise UsageError for one file given twice, and for options that have no meaning for so many captures."""
+    if len(paths) == 2 and "-" not in paths and _is_same_file(*paths):
+        raise UsageError(f"both captures are the same file, {paths[0]}: give the captures of two ends")
+    if len(paths) == 1:
+        refuse_for_one_vantage(options)
+    elif networks is not None:
+        raise UsageError("a table of networks is for one vantage point: two captures show where they meet")
+
+
+def _of_two_captures(opened: Callable[..., list[Capture]], request: DetectionRequest, work: Work) -> DetectionResult:
+    """What two captures show; `opened` reads them, and calls what imports the judging code meanwhile."""
+    names_packets = request.details.packets.moments > 0
+    captures = opened(True, meanwhile=partial(_import_judging, work.processes, names_packets=names_packets))
+    from detector.detection.two_captures import judge_two_captures
+
+    return judge_two_captures(captures, request, work)
 
 
 def _of_one_vantage(
-    opened: Callable[..., list[Capture]],
-    options: DetectOptions,
-    networks: NetworkTable | None,
-    tool: Tool,
-    digests: Sequence[FileDigest],
-    asked: Asked,
+    opened: Callable[..., list[Capture]], networks: NetworkTable | None, request: DetectionRequest
 ) -> DetectionResult:
     """What captures of one vantage point show; `opened` reads them with as much of their payload as is needed."""
     from detector.one_capture.further_methods import further_methods
 
-    methods = further_methods(options)
-    payload: KeptPayload = True if methods or asked.series else "exchanges"
+    methods = further_methods(request.options)
+    payload: KeptPayload = True if methods or request.details.series else "exchanges"
     captures = opened(payload, meanwhile=_import_judging_of_one)
     from detector.detection.one_vantage import judge_one_vantage
 
-    return judge_one_vantage(captures, methods, options, networks, tool, digests, asked)
+    return judge_one_vantage(captures, methods, networks, request)
 
 
 def _share_bytes(memory_bytes: int | None, captures: int) -> int | None:

@@ -16,7 +16,7 @@ SERIES_LIMIT = 50
 
 
 def add_series(pair_of: Callable[[int], Pair], results: PairTable, connections: Sequence[EndPoints]) -> None:
-    """Give the connections that were asked for, or deserve attention, what a page draws of them."""
+    """Give the requested connections, or those that deserve most attention, the series that a page draws."""
     chosen = {place for ends in connections for place in places_between(results, ends)} or _most_telling(results)
     for number in sorted(chosen):
         pair = pair_of(number)

@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from detector.detection.request import DetectionRequest
 from detector.detection.temporary_files import temporary_bytes
 from detector.one_capture.detection import judge_vantage
 from detector.one_capture.further_methods import ConnectionsAlone, further_evidence
 from detector.one_capture.networks import NetworkTable
 from detector.one_capture.sides import contradiction_of
-from detector.options import DetectOptions
-from detector.presentation.asked import Asked
 from detector.presentation.provenance import capture_summary
 from pepscope.captures.capture import Capture
-from pepscope.captures.files.digest import FileDigest
-from pepscope.captures.provenance import Tool
 from pepscope.processes.logged import log_info
 from pepscope.results.verdicts import CaptureSummary, DetectionResult, GroupSide
 
@@ -29,13 +26,11 @@ _LOG = "pepscope.detect"
 def judge_one_vantage(
     captures: Sequence[Capture],
     methods: Sequence[Method],
-    options: DetectOptions,
     networks: NetworkTable | None,
-    tool: Tool,
-    digests: Sequence[FileDigest],
-    asked: Asked,
+    request: DetectionRequest,
 ) -> DetectionResult:
     """What captures of one vantage point show, to pepscope's own judgement and to further `methods`."""
+    options, details = request.options, request.details
     at_client = options.first_at_client
     taken_at = None if at_client is None else GroupSide.CLIENT if at_client else GroupSide.SERVER
     pairs, groups = judge_vantage(
@@ -44,23 +39,23 @@ def judge_one_vantage(
         networks=networks,
         least_probability=options.least_probability,
         further_evidence=further_evidence(captures, options, methods),
-        series=asked.series,
+        series=details.series,
     )
     log_info(_LOG, "judged; connections: %d, groups: %d", len(pairs), len(groups))
-    if asked.series:
+    if details.series:
         from detector.detection.drawn import add_series
 
-        add_series(ConnectionsAlone(captures, options).pair, pairs, asked.connections)
-    if asked.packets.moments:
+        add_series(ConnectionsAlone(captures, options).pair, pairs, details.connections)
+    if details.packets.moments:
         from detector.presentation.telling_packets.observing import OfOneVantage
         from detector.presentation.telling_packets.results import name_packets
 
-        groups = name_packets(captures, pairs, groups, OfOneVantage(captures, options), asked.packets)
+        groups = name_packets(captures, pairs, groups, OfOneVantage(captures, options), details.packets)
     summaries = tuple(
         _contradicted(capture_summary(capture, digest), capture, taken_at)
-        for capture, digest in zip(captures, digests, strict=True)
+        for capture, digest in zip(captures, request.digests, strict=True)
     )
-    return DetectionResult(summaries, pairs, groups, tool, temporary_bytes(captures))
+    return DetectionResult(summaries, pairs, groups, request.tool, temporary_bytes(captures))
 
 
 def _contradicted(summary: CaptureSummary, capture: Capture, taken_at: GroupSide | None) -> CaptureSummary:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from detector.detection.request import DetectionRequest, Work
 from detector.detection.temporary_files import temporary_bytes
 from detector.groups import JudgedPart, Members, judge_groups, with_group_verdicts
 from detector.options import DetectOptions
@@ -16,14 +17,12 @@ from detector.pair import Pair
 from detector.pairing.absence import Absence, nothing_in_common
 from detector.pairing.captures import PairedCaptures, pair_captures
 from detector.pairing.rivals import RivalJudge
-from detector.presentation.asked import Asked
 from detector.presentation.provenance import capture_summary
+from detector.presentation.requested import RequestedPackets
 from detector.verdict.judging import judge_pairs, verdicts_on
 from detector.verdict.loading_order import LoadingOrder, loading_order
 from detector.verdict.together import Loader, judge_together
 from pepscope.captures.capture import Capture
-from pepscope.captures.files.digest import FileDigest
-from pepscope.captures.provenance import Tool
 from pepscope.errors import CaptureError
 from pepscope.processes.logged import log_info
 from pepscope.processes.parts import by_parts
@@ -39,43 +38,32 @@ _COPIES_LOOKED_AT = 3
 _LOG = "pepscope.detect"
 
 
-def judge_two_captures(
-    captures: Sequence[Capture],
-    options: DetectOptions,
-    tool: Tool,
-    digests: Sequence[FileDigest],
-    asked: Asked,
-    jobs: int,
-    work_bytes: int | None,
-    progress: Callable[[int, int], object] | None,
-) -> DetectionResult:
-    """What two captures show together, by so many processes that all their work takes `work_bytes` at most.
-
-    Raises CaptureError where both are one capture in two files.
-    """
+def judge_two_captures(captures: Sequence[Capture], request: DetectionRequest, work: Work) -> DetectionResult:
+    """What two captures show together. Raises CaptureError where both are one capture in two files."""
+    options, details = request.options, request.details
     paired = pair_captures(captures[0], captures[1], options)
     log_info(_LOG, "paired; connections to judge: %d", len(paired))
     if paired.has_both:
         _refuse_copies(captures, paired)
-    order = loading_order(captures, paired.matches, jobs, work_bytes)
-    naming = _naming(captures, asked, len(paired))
-    pairs, members, read_elsewhere = _judge_all(captures, paired, options, order, naming, progress)
+    order = loading_order(captures, paired.matches, work.processes, work.memory_bytes)
+    naming = _naming(captures, details.packets, len(paired))
+    pairs, members, read_elsewhere = _judge_all(captures, paired, options, order, naming, work.progress)
     log_info(_LOG, "judged; connections: %d", len(paired))
     groups = judge_groups(pairs, members, two_captures=paired.has_both, least_probability=options.least_probability)
     results = with_group_verdicts(pairs, groups)
-    if asked.series:
+    if details.series:
         from detector.detection.drawn import add_series
 
-        add_series(lambda number: paired.pair(paired.matches[number]), results, asked.connections)
-    if asked.packets.moments:
+        add_series(lambda number: paired.pair(paired.matches[number]), results, details.connections)
+    if details.packets.moments:
         from detector.presentation.telling_packets.observing import OfTwoCaptures
         from detector.presentation.telling_packets.results import name_packets
 
-        groups = name_packets(captures, results, groups, OfTwoCaptures(captures, paired), asked.packets)
-    summaries = [capture_summary(*each) for each in zip(captures, digests, strict=True)]
+        groups = name_packets(captures, results, groups, OfTwoCaptures(captures, paired), details.packets)
+    summaries = [capture_summary(*each) for each in zip(captures, request.digests, strict=True)]
     if notes := _notes(captures, paired, results):
         summaries[-1] = replace(summaries[-1], warnings=(*summaries[-1].warnings, *notes))
-    return DetectionResult(tuple(summaries), results, groups, tool, temporary_bytes(captures, read_elsewhere))
+    return DetectionResult(tuple(summaries), results, groups, request.tool, temporary_bytes(captures, read_elsewhere))
 
 
 def _refuse_copies(captures: Sequence[Capture], paired: PairedCaptures) -> None:
@@ -92,13 +80,13 @@ def _refuse_copies(captures: Sequence[Capture], paired: PairedCaptures) -> None:
         )
 
 
-def _naming(captures: Sequence[Capture], asked: Asked, count: int) -> NamedWhileJudging | None:
-    """What names packets of so many connections while they are judged, where packets are asked for."""
-    if not asked.packets.moments:
+def _naming(captures: Sequence[Capture], packets: RequestedPackets, count: int) -> NamedWhileJudging | None:
+    """What names packets of `count` connections while they are judged; None if no packets are requested."""
+    if not packets.moments:
         return None
     from detector.presentation.telling_packets.while_judging import NamedWhileJudging
 
-    return NamedWhileJudging(captures, asked.packets, count)
+    return NamedWhileJudging(captures, packets, count)
 
 
 def _judge_all(

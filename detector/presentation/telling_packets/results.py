@@ -9,7 +9,7 @@ from itertools import chain, islice, repeat
 
 import numpy as np
 
-from detector.presentation.asked import AskedPackets
+from detector.presentation.requested import RequestedPackets
 from detector.presentation.telling_packets.exchanges import (
     declaring_exchanges,
     exchanges_by_connection,
@@ -48,21 +48,21 @@ def name_packets(
     results: PairTable,
     groups: Sequence[GroupResult],
     connections: Connections,
-    asked: AskedPackets,
+    requested: RequestedPackets,
 ) -> tuple[GroupResult, ...]:
     """Give connections the packets that show what was found on them, and return the groups with those of theirs.
 
-    Connections that have packets already keep them if they are among those asked for. Captures of one name, as file
+    Connections that have packets already keep them if they are among the requested ones. Captures of one name, as file
     objects may have, have no packets that a name would find.
     """
     if not can_be_named(captures):
         return tuple(groups)
-    naming = _Naming(captures, results, groups, connections, asked)
-    naming.add_all(sorted(asked.places(results), key=lambda each: (connections.partition(each), each)))
-    if asked.choose is not None:
+    naming = _Naming(captures, results, groups, connections, requested)
+    naming.add_all(sorted(requested.places(results), key=lambda each: (connections.partition(each), each)))
+    if requested.choose is not None:
         return tuple(groups)
     first = sorted(range(len(groups)), key=lambda number: ATTENTION[groups[number].verdict])
-    chosen = frozenset(first[: asked.connections])
+    chosen = frozenset(first[: requested.connections])
     return tuple(
         replace(group, evidence=tuple(naming.of_group(group))) if number in chosen else group
         for number, group in enumerate(groups)
@@ -83,14 +83,14 @@ class _Naming:
         results: PairTable,
         groups: Sequence[GroupResult],
         connections: Connections,
-        asked: AskedPackets,
+        requested: RequestedPackets,
     ) -> None:
         self._captures = {capture.path: capture for capture in captures}
         self._names = PacketNames(self._captures)
         self._results = results
         self._connections = connections
-        self._moments = asked.moments
-        self._spare: dict[int, PairPackets] = {}  # by row, of connections that were not asked for
+        self._moments = requested.moments
+        self._spare: dict[int, PairPackets] = {}  # by row, of connections that were not requested
         self._sides = sorted({group.side for group in groups} - {GroupSide.BOTH})
 
     def add_all(self, places: Sequence[int]) -> None:
@@ -142,14 +142,14 @@ class _Naming:
         self, places: Sequence[int], observed: Sequence[Observed], told: Sequence[Sequence[Evidence]]
     ) -> None:
         """Name the packets of connections that were judged as the pairs that they are."""
-        asked: list[tuple[int, ConnectionToName]] = []
+        to_name: list[tuple[int, ConnectionToName]] = []
         for place, each, evidence in zip(places, observed, told, strict=True):
             # A capture between the ends has evidence for either side, the client's first.
             by_exchanges = partial(self._by_exchanges, place, each, iter(self._sides))
             if was_judged_as_seen(self._results.vantages(place), each):
-                asked.append((place, ConnectionToName(evidence, each, dict.fromkeys(BY_EXCHANGES, by_exchanges))))
-        made = self._names.named([each for _, each in asked], self._moments)
-        for (place, _), packets in zip(asked, made, strict=True):
+                to_name.append((place, ConnectionToName(evidence, each, dict.fromkeys(BY_EXCHANGES, by_exchanges))))
+        made = self._names.named([each for _, each in to_name], self._moments)
+        for (place, _), packets in zip(to_name, made, strict=True):
             self._results.add_packets(place, packets)
 
     def _by_exchanges(

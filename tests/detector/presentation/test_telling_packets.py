@@ -11,7 +11,7 @@ import pytest
 
 import pepscope
 from detector.methods import METHODS
-from detector.presentation.asked import AskedPackets
+from detector.presentation.requested import RequestedPackets
 from detector.presentation.telling_packets.observing import Observed, OfTwoCaptures
 from detector.presentation.telling_packets.registry import POINTERS, WITHOUT_PACKETS
 from detector.presentation.telling_packets.while_judging import NamedWhileJudging
@@ -61,9 +61,9 @@ def test_every_finding_is_pointed_to_or_has_no_packets() -> None:
 
 
 @pytest.mark.parametrize("name", ["prx_ngx_par6", "reg_dl_nat"])
-@pytest.mark.parametrize("asked", [AskedPackets(3), AskedPackets(2, 2)])
+@pytest.mark.parametrize("asked", [RequestedPackets(3), RequestedPackets(2, 2)])
 def test_packets_are_the_same_whether_named_while_judging_or_behind_it(
-    name: str, asked: AskedPackets, monkeypatch: pytest.MonkeyPatch
+    name: str, asked: RequestedPackets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     while_judging = pepscope.detect(*_paths(name), packets=asked)
     monkeypatch.setattr(NamedWhileJudging, "add", lambda *_: None)
@@ -222,9 +222,9 @@ def test_packets_are_named_only_where_asked_and_of_so_many() -> None:
     none = pepscope.detect(*paths)
     assert all(item.packets is None for item in _evidence(none))
     assert none.pairs[0].vantages[0].frames is None
-    some = pepscope.detect(*paths, packets=AskedPackets(1, connections=2))
+    some = pepscope.detect(*paths, packets=RequestedPackets(1, connections=2))
     assert all(pair.vantages[0].frames is not None for pair in some.pairs[:2])  # groups may need more
-    assert all(item.packets is None for item in _evidence(pepscope.detect(*paths, packets=AskedPackets(1, 0))))
+    assert all(item.packets is None for item in _evidence(pepscope.detect(*paths, packets=RequestedPackets(1, 0))))
     for item in some.pairs[0].evidence:
         assert len(item.packets or ()) <= 4
     assert [pair.reason for pair in some.pairs] == [pair.reason for pair in none.pairs]

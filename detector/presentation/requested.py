@@ -1,4 +1,4 @@
-"""What results are to carry beside verdicts: the packets that show findings, and what a page draws."""
+"""What a user requests beside verdicts: the packets that show findings, and the series that a page draws."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _MOST_MOMENTS = 10**12
 
 
-class AskedPackets(Struct, frozen=True):
+class RequestedPackets(Struct, frozen=True):
     """How many packets to name: moments for a finding, each of which may take a packet at either vantage point, and
     connections; those that deserve attention come first, unless `choose` picks them by their places."""
 
@@ -29,23 +29,24 @@ class AskedPackets(Struct, frozen=True):
         """The connections whose packets are to be named."""
         if self.choose is not None:
             return self.choose(results)
-        from pepscope.results.attention import ATTENTION  # what is asked is known before results are imported
+        from pepscope.results.attention import ATTENTION  # requests are checked before results are imported
 
         ranked: list[int] = results.ranked(ATTENTION)[: self.connections].tolist()
         return ranked
 
     @classmethod
-    def of(cls, packets: int | AskedPackets) -> AskedPackets:
-        """What `packets` asks for. Raises UsageError for a number below 0 or beyond what the core counts with."""
-        asked = packets if isinstance(packets, AskedPackets) else cls(packets)
-        if not 0 <= asked.moments <= _MOST_MOMENTS:
-            raise UsageError(f"the packets to name must be between 0 and {_MOST_MOMENTS}, got {asked.moments}")
-        return asked
+    def of(cls, packets: int | RequestedPackets) -> RequestedPackets:
+        """The request that `packets` stands for. Raises UsageError for a number below 0, or too large for the core."""
+        requested = packets if isinstance(packets, RequestedPackets) else cls(packets)
+        if not 0 <= requested.moments <= _MOST_MOMENTS:
+            raise UsageError(f"the packets to name must be between 0 and {_MOST_MOMENTS}, got {requested.moments}")
+        return requested
 
 
-class Asked(Struct, frozen=True):
-    """What results carry: packets, and with `series` what a page draws, of `connections` where some are given."""
+class RequestedDetails(Struct, frozen=True):
+    """What results carry beside verdicts: packets and, with `series`, what a page draws of `connections` (if none are
+    given, of those that deserve most attention)."""
 
     series: bool
     connections: Sequence[EndPoints]
-    packets: AskedPackets
+    packets: RequestedPackets

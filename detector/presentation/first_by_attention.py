@@ -1,4 +1,4 @@
-"""Which connections may still be among those asked for, by what all processes that judge have found so far."""
+"""Which connections may still be among the first by attention, by what all judging processes have found so far."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pepscope.results.evidence.columns import BoolArray
 _LAST = max(ATTENTION.values())
 
 
-class FirstAsked:
-    """The first `asked` of `count` connections by rank of attention and place, as far as their ranks are known.
+class FirstByAttention:
+    """The first `wanted` of `count` connections by rank of attention and place, as far as their ranks are known.
 
     Processes that are forked later know the ranks that each of them finds. What they miss of each other can only make
     more connections come first.
     """
 
-    def __init__(self, asked: int, count: int) -> None:
-        self._asked = asked
+    def __init__(self, wanted: int, count: int) -> None:
+        self._wanted = wanted
         # A byte a connection, 1 above its rank: each is written once, so that no process waits for another.
         self._known = np.frombuffer(mmap.mmap(-1, max(count, 1)), np.uint8)[:count]
 
@@ -36,14 +36,14 @@ class FirstAsked:
         known = self._known.copy()
         judged, more_deserving = int((known > 0).sum()), int(((known > 0) & (known <= _LAST)).sum())
         are_first = np.zeros(len(places), np.bool_)
-        left = self._asked
+        left = self._wanted
         for rank in range(_LAST + 1):
             if rank == _LAST:
-                left = min(left, self._asked - more_deserving * len(known) // max(judged, 1))
+                left = min(left, self._wanted - more_deserving * len(known) // max(judged, 1))
             alike = np.flatnonzero(known == rank + 1)
             behind = alike[left] if 0 < left < len(alike) else len(known)
             if left > 0:
                 are_first |= (ranks == rank) & (places < behind)
             left -= len(alike)
         # So many come before any connection behind the first places, whatever their ranks.
-        return are_first & ((ranks < _LAST) | (places < self._asked))
+        return are_first & ((ranks < _LAST) | (places < self._wanted))
