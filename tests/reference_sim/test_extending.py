@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-GUIDE = ROOT / "docs" / "guide" / "extending.md"
+GUIDE = ROOT / "docs" / "guide" / "simulation-in-rust.md"
 MOST_LINES = 60
 #: Where the copy is a workspace of its own.
 WORKSPACE = ROOT / "target" / "extending"
