@@ -1,8 +1,8 @@
 """What a detection method is: a name, a title, its findings, and one function of one context.
 
-A context holds the connections that are examined together, so that a method may read numbers of all of them as
-columns. A method that looks at one connection after the other is written as a function of one `Observation` and
-wrapped by `by_connection`.
+A context holds the connections that are examined together, so that a method can read the numbers of all of them as
+columns. A method that examines one connection at a time is a function of one `Observation`, wrapped by
+`by_connection`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ from pepscope.results.verdicts import Evidence
 class Absent(Struct, frozen=True):
     """What is known of a connection that one of two captures lacks.
 
-    `watched`: whether that capture would hold it; `earlier` are pairs that got the same answer before, and
-    `is_split` judges one of them. `middlebox_certainty` is how sure other connections make it that a middlebox splits
-    connections to this server: 0 means that none does. `arrives_whole`: another connection of this client to it is end
-    to end, so that one of several machines behind the server's address may have been captured.
+    - `watched`: whether that capture would hold the connection, if it had passed there.
+    - `earlier`: pairs that got the same answer before, which a cache may have kept; `is_split` judges one of them.
+    - `middlebox_certainty`: how certain other connections make it, from 0 (none shows it) to 1, that a middlebox splits
+      connections to this server.
+    - `arrives_whole`: whether another connection of this client to the server is end to end. Then the far capture may
+      have been taken at one of several machines behind the server's address.
     """
 
     watched: Watched
@@ -46,7 +48,7 @@ class Absent(Struct, frozen=True):
 
 
 class Observation(Struct, frozen=True, dict=True):
-    """What the captures show of one connection: the pair, and what they say about each other where that matters."""
+    """What the captures show of one connection: the pair and, where it matters, what one capture tells of the other."""
 
     pair: Pair
     absent: Absent | None = None  # why one of two captures lacks the connection
@@ -55,22 +57,22 @@ class Observation(Struct, frozen=True, dict=True):
 
     @cached_property
     def clock(self) -> ClockRelation:
-        """How the clocks of the two captures are related, for a method that looks at this connection alone."""
+        """The relation of the two captures' clocks, for a method that examines one connection at a time."""
         kept: tuple[ClockRelations, int] | None = vars(self).get("kept_clock")
         return relate(self.pair) if kept is None else kept[0][kept[1]]
 
     @property
     def has_clock(self) -> bool:
-        """Whether it is known already how the clocks are related."""
+        """Whether the clock relation has been computed."""
         return not vars(self).keys().isdisjoint(("clock", "kept_clock"))
 
     def keep_clock(self, clocks: ClockRelations, row: int) -> None:
-        """Have how the clocks are related, computed with those of other connections, so that it is computed once."""
+        """Keep the clock relation that was computed together with those of other connections: row `row` of `clocks`."""
         vars(self)["kept_clock"] = clocks, row
 
 
 class LoadedObservations(OnDemand[Observation]):
-    """Pairs that were loaded together, of which the captures show nothing else that matters."""
+    """Observations of pairs that were loaded together, about which the captures tell nothing beside the pairs."""
 
     def __init__(self, pairs: LoadedPairs) -> None:
         self.pairs = pairs
@@ -84,7 +86,7 @@ class LoadedObservations(OnDemand[Observation]):
         return seen
 
     def keep_clocks(self, clocks: ClockRelations) -> None:
-        """Have how the clocks of all are related."""
+        """Keep the clock relations of all pairs, a row for each."""
         self._clocks = clocks
         for row, seen in self.made.items():
             seen.keep_clock(clocks, row)
@@ -94,16 +96,16 @@ class Context(Struct, frozen=True, dict=True):
     """The connections that are examined together."""
 
     observations: Sequence[Observation]
-    known_sides: Sides | None = None  # where they were made before
+    known_sides: Sides | None = None  # if they have been computed before
 
     @property
     def are_plain(self) -> bool:
-        """Whether all have both sides in TCP, not encrypted, and nothing else is known of them."""
+        """Whether every pair has both sides in TCP, none of them encrypted, and nothing else is known about any."""
         return isinstance(self.observations, LoadedObservations)
 
     @cached_property
     def pairs(self) -> Sequence[Pair]:
-        """The pair of each."""
+        """The pairs, in the order of the observations."""
         observations = self.observations
         if isinstance(observations, LoadedObservations):
             return observations.pairs
@@ -111,20 +113,20 @@ class Context(Struct, frozen=True, dict=True):
 
     @cached_property
     def seen_once(self) -> Int64Array:
-        """Places of the connections that do not have both sides in TCP."""
+        """Places of the connections of which not both sides were captured in TCP."""
         seen_once = np.ones(len(self.observations), np.bool_)
         seen_once[self.sides.rows] = False
         return np.flatnonzero(seen_once)
 
     @cached_property
     def sides(self) -> Sides:
-        """Those of which both ends were captured, with the summaries of both sides as columns."""
+        """The connections whose two sides were captured, with the summaries of both sides as columns."""
         return Sides.of(self.pairs) if self.known_sides is None else self.known_sides
 
     @cached_property
     def clocks(self) -> ClockRelations:
-        """How the clocks of the two captures of each are related; computed when the first method asks, and known to the
-        observations from then on."""
+        """The relation of the two captures' clocks for each connection; computed when the first method needs it, and
+        then kept by the observations."""
         observations = self.observations
         if isinstance(observations, LoadedObservations):
             related = relate_all(observations.pairs, self.sides)
@@ -141,8 +143,8 @@ class Context(Struct, frozen=True, dict=True):
 class Findings(Struct, frozen=True):
     """A method's evidence on the connections of a context, at most one piece each.
 
-    `evidence` is in words already and in the order of the context, None where there is none; `columns` are evidence
-    that is put into words when it is read.
+    `evidence` already has its sentences; it is in the order of the context, with None for connections without evidence.
+    `columns` are evidence whose sentences are made when somebody reads them.
     """
 
     evidence: Sequence[Evidence | None] = ()
@@ -157,7 +159,7 @@ class Findings(Struct, frozen=True):
         return cls((), [*columns, *(part.at(places) for part in in_words)])
 
     def as_columns(self) -> list[EvidenceColumns]:
-        """All of it as columns."""
+        """All evidence as columns."""
         return [*self.columns, *columns_of(self.evidence)]
 
     def on(self, row: int) -> Evidence | None:
@@ -175,17 +177,20 @@ def by_connection(examine: Callable[[Observation], Evidence | None]) -> Callable
 
 
 def compares_streams(observation: Observation) -> bool:
-    """Whether the streams of the two captures can be laid over each other, as most methods need."""
+    """Whether the streams of the two captures can be compared byte by byte, as most methods need."""
     return not observation.pair.encrypted
 
 
 class Method(Struct, frozen=True):
     """A detection method.
 
-    `name` stands in JSON and `title` on pages; several entries of the registry may be parts of one method and share
-    both. `examine` is called for connections of which `applies` is true. A method that `reads_datagrams` is heard where
-    one end of a connection is a UDP flow even if it could not decide. Where it can find nothing on connections with
-    both sides in TCP of which nothing else is known (`Context.are_plain`), `judges_plain` spares asking it of each.
+    - `name` appears in JSON and `title` on pages; several entries of the registry may be parts of one method and share
+      both.
+    - `examine` is called with the connections for which `applies` is true.
+    - `reads_datagrams`: if one end of a connection is a UDP flow, the evidence of this method counts even if it does
+      not decide.
+    - `judges_plain`: False if the method finds nothing on plain connections (`Context.are_plain`), which then need not
+      be tested one by one.
     """
 
     name: str

@@ -12,11 +12,11 @@ from pepscope.errors import UsageError
 #: Below this probability of the leading class (end to end, or split in any way) the verdict is inconclusive.
 DECISION_PROBABILITY = 0.95
 
-#: Below this confidence that both captures show one transfer there is no verdict. Of pairs whose confidence is lower,
-#: more than one in twenty is a wrong one (docs/methods/pairing.md).
+#: Below this confidence that both captures show one transfer there is no verdict. Of the pairs with a lower confidence,
+#: more than one in twenty is wrong (docs/methods/pairing.md).
 LEAST_PAIRING_CONFIDENCE = 0.7
 
-#: The fastest clock drift that is allowed for.
+#: The fastest relative drift of two capture clocks that methods allow for, in parts per million.
 DRIFT_LIMIT_PPM = 500.0
 
 #: Networks of clients that one rule governs: no smaller ones are announced between operators (RFC 7454 section 6.1.3).
@@ -42,25 +42,25 @@ class DetectOptions:
     clocks: ClockMode = ClockMode.GENERAL
     ack_delay_s: float | None = None  # T of Method 3, put on every ACK by the receiver
     drift_limit_ppm: float = DRIFT_LIMIT_PPM
-    #: Whether the first capture was taken at the clients, or else at the servers; None where it is to be found out.
+    #: True: the first capture was taken at the clients; False: at the servers; None: the detector infers it.
     first_at_client: bool | None = None
-    #: The captures show the same transfers: that payload makes a pair of strangers is no reason to doubt it.
+    #: Both captures show the same transfers: a pair is not doubted because only its payload agrees.
     same_transfers: bool = False
-    #: Below this probability of its class (end to end, or split) a connection gets no verdict.
+    #: A connection gets a verdict only if its class (end to end, or split) is at least this probable.
     least_probability: float = DECISION_PROBABILITY
-    #: Below this confidence that two connections are one transfer they get no verdict.
+    #: Two connections get a verdict only if it is at least this sure that they are one transfer.
     least_pairing_confidence: float = LEAST_PAIRING_CONFIDENCE
 
 
-#: What one capture, or several of one vantage point, leave without a meaning.
+#: Options that have no meaning for the captures of one vantage point.
 _OF_TWO_ENDS = ("clocks", "same_transfers", "drift_limit_ppm", "least_pairing_confidence")
 
 
 def refuse_for_one_vantage(
     options: DetectOptions, given: str = "one capture", named: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Raise UsageError if an option differs from its default that is about two captures, where one vantage point is
-    `given`; `named` has what the user knows options by."""
+    """Raise UsageError if an option about two captures differs from its default. `given` says what the user gave
+    instead of two captures, and `named` maps options to the names that the user knows."""
     usual = DetectOptions()
     for name in _OF_TWO_ENDS:
         if getattr(options, name) != getattr(usual, name):

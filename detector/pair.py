@@ -1,6 +1,6 @@
-"""A pair: the same transfer seen at one or two vantage points, as every method is given it.
+"""A pair: one transfer as it was seen at one or two vantage points. Every method gets its connections as pairs.
 
-At one of them its bytes may travel in UDP datagrams.
+At one of the two vantage points the transfer's bytes may travel in UDP datagrams.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 
-# A member is compared some hundred times a pair, and an enum takes longer to find it than all else takes.
+# A pair compares directions some hundred times, and looking up an enum's member takes longer than everything else.
 _UP = Direction.UP
 
 
@@ -42,7 +42,7 @@ class Vantage(Struct, frozen=True, dict=True):
         return {}
 
     def derived(self, make: Callable[[PacketColumns, Direction], Made], direction: Direction) -> Made:
-        """What `make` gives for this vantage's packets; made once, however many methods ask."""
+        """The result of `make` for this vantage's packets, computed only once for all methods."""
         key = (make, direction)
         if key not in self._made:
             self._made[key] = make(self.packets, direction)
@@ -70,7 +70,8 @@ class Vantage(Struct, frozen=True, dict=True):
 class SummaryTable(Protocol):
     """Summaries of some connections of one capture as columns.
 
-    Arrays are named as in `Capture.connection_columns`; what is not known of a whole number is -2**63, of others NaN.
+    Arrays are named as in `Capture.connection_columns`; an unknown value is -2**63 in an array of integers, otherwise
+    NaN.
     """
 
     @property
@@ -97,7 +98,7 @@ _given_connection = cast("Any", Vantage).connection
 
 
 class LoadedVantage(Vantage, frozen=True, dict=True):
-    """A vantage that was loaded with others: its summary is a row of columns, and an object where one is asked for."""
+    """A vantage that was loaded with others: its summary is a row of columns, and becomes an object when it is read."""
 
     table: SummaryTable | None = None
     row: int = 0

@@ -23,15 +23,14 @@ from pepscope.captures.packets import Int64Array
 from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.pair_table import PairTable
 
-#: Connections are judged together until their packets are so many: methods that read columns ask for each column once,
-#: which some hundred connections to web servers share then, and the packets take some megabytes beside the last
-#: connection.
+#: Packets of the connections that are judged together. Methods that read columns read each column once for all of them:
+#: for some hundred connections to web servers, whose packets take some megabytes (those of the last one aside).
 PACKETS_TOGETHER = 1 << 16
 
 
 class LoadedTogether(Struct, frozen=True):
-    """Connections that were loaded together, by their `numbers` among all matches: their pairs with packets, both sides
-    of these, and as methods are given them."""
+    """Connections that were loaded together: their `numbers` among all matches, their pairs with packets, the sides of
+    these pairs as columns, and the observations that methods examine."""
 
     numbers: Sequence[int]
     matches: Sequence[Match]
@@ -44,7 +43,7 @@ class LoadedTogether(Struct, frozen=True):
 
     @property
     def rivalled(self) -> list[int]:
-        """Places of those that must be judged with the connections that they might belong to instead."""
+        """Places of connections with rivals: their verdict must also hold under another pairing."""
         return [
             row
             for row, match in enumerate(self.matches)
@@ -53,23 +52,23 @@ class LoadedTogether(Struct, frozen=True):
 
     @property
     def are_as_loaded(self) -> bool:
-        """Whether each is judged as the pair that it is."""
+        """Whether every pair is judged as it was loaded, with both its sides."""
         return isinstance(self.observations, LoadedObservations) or all(
             seen.pair is pair and seen.place is None for seen, pair in zip(self.observations, self.pairs, strict=True)
         )
 
 
 class Loader(Struct, frozen=True):
-    """Loads the connections of two captures to judge them. `absence` says what is known of those that one capture
-    lacks; None where that does not matter."""
+    """Loads the connections of two captures, to judge them. `absence` tells why one capture lacks a connection; None
+    if there is only one capture."""
 
     first_path: str
     paired: PairedCaptures
     absence: Absence | None = None
 
     def batches(self, numbers: Sequence[int], packets_together: int = PACKETS_TOGETHER) -> Iterator[Sequence[int]]:
-        """The connections in their order, so many at a time that their packets take little memory: those of the last
-        one aside, fewer than `packets_together`."""
+        """The connections in their order, in batches whose packets take little memory: fewer than `packets_together`,
+        if the last connection of the batch is not counted."""
         begin, before, total = 0, 0, 0
         matches = [self.paired.matches[number] for number in numbers]
         for place, count in enumerate(self.paired.packet_counts(matches).tolist()):
@@ -81,7 +80,7 @@ class Loader(Struct, frozen=True):
             yield numbers[begin:]
 
     def load(self, numbers: Sequence[int]) -> Iterator[LoadedTogether]:
-        """Load some connections: those that can be judged as columns, and apart from these the others, as objects."""
+        """Load some connections: first those that can be judged as columns, then the others, as objects."""
         matches = self.paired.matches
         plain = {number for number in numbers if matches[number].is_plain and not matches[number].rivals}
         if len(plain) > 1:
@@ -94,7 +93,7 @@ class Loader(Struct, frozen=True):
             yield LoadedTogether(numbers, chosen, pairs, self._observations(chosen, pairs, places), sides)
 
     def _load_plain(self, numbers: Sequence[int]) -> Iterator[LoadedTogether]:
-        """Those of which each capture holds a side: apart from others where both were taken at one place."""
+        """Load plain connections: first those between two places, then those whose captures were taken at one place."""
         pairs, sides = self.paired.with_sides([self.paired.matches[number] for number in numbers])
         places = _places(pairs, sides)
         at_one_place = np.array([*places], np.int64)

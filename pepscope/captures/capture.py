@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 DEFAULT_MEMORY_BYTES = 1 << 30
 
-#: Which payload of TCP streams to keep: samples of all, none, or of these what exchanges are told by.
+#: Which payload samples of TCP streams to keep: all, none, or only what tells exchanges.
 KeptPayload: TypeAlias = bool | Literal["exchanges"]
 
-#: Stands for the number of a frame that is not there.
+#: The frame number of a packet that a capture lacks.
 NO_FRAME = -1
 
-#: Connections that are put into words at once.
+#: Connections whose texts are made at a time.
 _BATCH = 4096
 
 
@@ -60,21 +60,21 @@ def open_capture(
 ) -> Capture:
     """Read a capture and analyse its TCP connections.
 
-    `source` is a pcap, pcapng or snoop file, plain or compressed (gzip, zstd, xz, bzip2, lz4), as a path or as a file
-    object open for bytes, or `-` for standard input. `filter` keeps the packets that match an expression in libpcap's
-    language. Packet columns (without them: connections) that take more than `memory_bytes` (default 1 GiB) are kept in
-    temporary files and loaded by parts; results are the same, but a connection is never divided, and `Capture.warnings`
-    reports where one alone takes more. Without `payload` or `columns` the payload samples (of TCP streams and UDP
-    flows) or packet columns are not kept; `exchanges` keeps of the samples of TCP streams what `Capture.exchanges` asks
-    for, in less time and memory, where methods of two captures need all. Without `tcp_needed` a capture that holds no
-    TCP is read as well. `progress` is called with the bytes of the file read so far and in all (0 where not known).
+    - `source`: a pcap, pcapng or snoop file, plain or compressed (gzip, zstd, xz, bzip2, lz4), as a path, a file object
+      open for bytes, or `-` for standard input. Several paths, and the captures in a directory, are read as one capture
+      that a tool divided into files (`tcpdump -C`, `-G`), in the order of their first packets.
+    - `filter`: an expression in libpcap's language; packets that do not match it are not read.
+    - `memory_bytes`: packet columns (or, without them, connections) that take more than this (default: 1 GiB) are kept
+      in temporary files and loaded in parts, with the same results. A connection is never divided.
+    - `payload`, `columns`: whether to keep payload samples (of TCP streams and UDP flows) and packet columns. With
+      "exchanges" only the samples of TCP streams are kept that `Capture.exchanges` needs, which takes less time and
+      memory; methods for two captures need all.
+    - `tcp_needed`: whether a capture without TCP is an error.
+    - `progress`: called with the bytes of the file read so far and in all (0 if unknown).
 
-    Several paths, and the captures in a directory, are the parts of one capture that a tool divided into files
-    (`tcpdump -C`, `-G`): they are read as one, in the order of their first packets.
-
-    Raises MalformedCaptureError for what is no capture, for parts that ran at the same time and for a capture without
-    TCP, MissingCaptureError and UnreadableCaptureError as the system names them, FilterError for a filter that does not
-    compile. A damaged capture is read up to the damage, which `Capture.warnings` reports.
+    Raises MalformedCaptureError for a file that is no capture, for parts that ran at the same time and for a capture
+    without TCP; MissingCaptureError and UnreadableCaptureError as the system reports them; FilterError for a filter
+    that does not compile. A damaged capture is read up to the damage, which `Capture.warnings` reports.
     """
     programs = None
     if filter is not None:
