@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from prober.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from pepscope.results.audits import AuditRun
+    from pepscope.results.audits import AuditResult, AuditRun
     from prober.plan import Plan
     from prober.run.runner import RunOutcome
 
@@ -82,75 +83,135 @@ def audit(
     without --repeat continues until you interrupt it. Exit status 1: a verdict of --fail-on, or failed tasks; 2:
     nothing could be measured or read.
     """
-    from pepscope.command_line.audit_output import audit_fails, write_audit
-
     if not targets and server is None:
         raise UsageError("an audit must have a plan, archives, or --server HOST[:PORT], got none of them")
-    if shared is not None and (
-        len(targets) > 1 or any(Path(each).is_dir() for each in targets) or repeat is not None or every is not None
-    ):
+    is_repeated = repeat is not None or every is not None
+    if shared is not None and (is_repeated or len(targets) > 1 or any(Path(each).is_dir() for each in targets)):
         raise UsageError("--anonymise writes one archive: give one plan that runs once, or one archive")
-    files = {"json": json_to, "csv": csv_to, "html": html_to, "junit": junit_to, "sarif": sarif_to}
-    for path in (*files.values(), shared):
-        if path is not None and path != STANDARD_OUTPUT:
-            check_output(path)
+    reports = _Reports(
+        {"json": json_to, "csv": csv_to, "html": html_to, "junit": junit_to, "sarif": sarif_to},
+        shared,
+        fail_on,
+        is_repeated,
+    )
+    reports.check_outputs()
     if not _is_plan(targets):
         _refuse_measuring(server=server, notes=notes, restart=restart, upload=uploads, repeat=repeat, every=every)
-        _audit_archives(targets, files, shared, fail_on)
+        _audit_archives(targets, reports)
         return
-    from pepscope.processes.signals import ending_by_signal
-    from pepscope.results.audits import AuditResult
-    from prober.audit.history import in_order, with_warnings
-    from prober.commands.options import load_plan, tell_cost
-    from prober.errors import PlanError
+    from prober.commands.options import load_plan
     from prober.run.run_metadata import parse_notes
 
     if every == 0:
         raise UsageError("--every must be more than 0 s, got 0")
     remembered = parse_notes(notes)
     plan = load_plan(targets[0] if targets else None, server, key)
-    runs = _earlier(plan, output)
-    status, failure = 0, None
-    for turn in _turns(repeat, every):
+    runs = _PlanRuns(plan, output, remembered, restart, uploads)
+    _audit_runs(runs, _turns(repeat, every), reports)
+
+
+@dataclass(frozen=True)
+class _Reports:
+    """Where the reports of an audit go, by format, and the anonymised archive; which verdicts fail the command; and
+    whether there is a report for each of several runs."""
+
+    files: Mapping[str, str | None]
+    shared: str | None
+    fail_on: frozenset[str] | None
+    is_repeated: bool
+
+    @property
+    def has_page(self) -> bool:
+        """Whether a page is written, which draws series."""
+        return self.files["html"] is not None
+
+    def check_outputs(self) -> None:
+        """Raise UsageError where a file cannot be written: before anything is measured."""
+        for path in (*self.files.values(), self.shared):
+            if path is not None and path != STANDARD_OUTPUT:
+                check_output(path)
+
+    def write(self, result: AuditResult) -> bool:
+        """Write every report; whether a verdict fails the command."""
+        from pepscope.command_line.audit_output import audit_fails, write_audit
+
+        write_audit(result, self.files, one_line=self.is_repeated)
+        return self.fail_on is not None and audit_fails(result, self.fail_on)
+
+    def share(self, archive: str) -> None:
+        """Write the anonymised copy of an archive, if the user wants one."""
+        if self.shared is not None:
+            from prober.commands.anonymise import write_shared
+
+            write_shared(archive, self.shared)
+
+
+@dataclass(frozen=True)
+class _PlanRuns:
+    """How a plan is run, once or several times, into the directory `output`."""
+
+    plan: Plan
+    output: str
+    notes: dict[str, str]
+    restart: bool
+    uploads: bool
+
+    def measure(self, turn: int) -> RunOutcome:
+        """Make one run; only the first may restart an interrupted one."""
+        from pepscope.processes.signals import ending_by_signal
+        from prober.commands.options import tell_cost
+
+        if turn == 0:
+            tell_cost(self.plan)
+        with ending_by_signal():
+            return _measure(self.plan, self.output, self.notes, restart=self.restart and turn == 0)
+
+    def finish(self, outcome: RunOutcome) -> bool:
+        """Upload the archive, if the user wants that; whether this succeeded and every task was measured."""
+        is_stored = not self.uploads or outcome.archive is None or upload_archive_of(self.plan, outcome.archive)
+        return outcome.is_whole and is_stored
+
+
+def _audit_runs(runs: _PlanRuns, turns: Iterator[int], reports: _Reports) -> None:
+    """Run a plan at each turn, and report it with all earlier runs. One of several runs that measures nothing is left
+    out, unless it is the last. Exits with status 1 if a run failed in part, or by the verdicts of `reports`."""
+    from pepscope.results.audits import AuditResult
+    from prober.audit.history import in_order, with_warnings
+    from prober.errors import PlanError
+
+    history = _earlier(runs.plan, runs.output)
+    has_failed, failure = False, None
+    for turn in turns:
         try:
-            if turn == 0:
-                tell_cost(plan)
-            with ending_by_signal():
-                outcome = _measure(plan, output, remembered, restart=restart and turn == 0)
+            outcome = runs.measure(turn)
         except (PepscopeError, OSError) as error:
-            if (repeat is None and every is None) or isinstance(error, PlanError):  # no run of this plan can be
+            if not reports.is_repeated or isinstance(error, PlanError):  # no run of this plan can be
                 raise
             click.echo(f"pepscope: this run measured nothing: {error}", err=True)
-            failure, status = error, 1
+            failure, has_failed = error, True
             continue
-        is_stored = not uploads or outcome.archive is None or upload_archive_of(plan, outcome.archive)
-        run = _judge(outcome, series=html_to is not None)
-        _share(str(outcome.archive), shared)
-        result = AuditResult(with_warnings(in_order((*runs, run))))
-        write_audit(result, files, one_line=repeat is not None or every is not None)
-        runs.append(run)
-        failed = fail_on is not None and audit_fails(result, fail_on)
-        status = 1 if failed or not (outcome.is_whole and is_stored) else status
+        is_done = runs.finish(outcome)
+        run = _judge(outcome, series=reports.has_page)
+        reports.share(str(outcome.archive))
+        fails = reports.write(AuditResult(with_warnings(in_order((*history, run)))))
+        history.append(run)
+        has_failed = has_failed or fails or not is_done
         failure = None
     if failure is not None:
         raise failure
-    if status:
-        raise SystemExit(status)
+    if has_failed:
+        raise SystemExit(1)
 
 
-def _audit_archives(
-    targets: Sequence[str], files: Mapping[str, str | None], shared: str | None, fail_on: frozenset[str] | None
-) -> None:
-    """Judge archives, or those of directories, as they are, and write the reports of `files`, by format."""
-    from pepscope.command_line.audit_output import audit_fails, write_audit
+def _audit_archives(targets: Sequence[str], reports: _Reports) -> None:
+    """Judge archives, or those of directories, as they are, and report them."""
     from pepscope.command_line.progress import Progress
     from prober.audit.history import judge_archives
 
     with Progress("judging") as progress:
-        result = judge_archives(targets, series=files["html"] is not None, progress=progress)
-    _share(targets[0], shared)
-    write_audit(result, files)
-    if fail_on is not None and audit_fails(result, fail_on):
+        result = judge_archives(targets, series=reports.has_page, progress=progress)
+    reports.share(targets[0])
+    if reports.write(result):
         raise SystemExit(1)
 
 
@@ -165,13 +226,6 @@ def _is_plan(targets: tuple[str, ...]) -> bool:
     if not Path(targets[0]).exists():
         raise UsageError(f"{targets[0]} does not exist")
     return not is_archive(targets[0])
-
-
-def _share(archive: str, shared: str | None) -> None:
-    if shared is not None:
-        from prober.commands.anonymise import write_shared
-
-        write_shared(archive, shared)
 
 
 def _refuse_measuring(**options: object) -> None:
