@@ -1,4 +1,4 @@
-"""What `inspect` does once it is known what is asked: read a capture, and write its connections."""
+"""What `inspect` does once its options are parsed: read a capture, and write its connections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DRAWN_CONNECTIONS = 50
 
 
 class Listing(NamedTuple):
-    """What is asked: the files of a capture, where each format is to go, and what these are to hold."""
+    """The options of `inspect`: the files of a capture, where each format goes (`files`), and what it holds."""
 
     captures: Sequence[str]
     files: Mapping[str, str]
@@ -46,42 +46,58 @@ def list_files(captures: Sequence[str], as_json: bool) -> bool:
 def list_connections(asked: Listing) -> None:
     """Read the capture and write what is asked of it, a table where no format is. Raises CaptureError, FilterError,
     UsageError, OSError."""
-    captures, files, output = asked.captures, asked.files, asked.output
-    # A series has one for each file, and no one digest.
+    capture = _read(asked)
+    # Files are opened only now, so that a capture which cannot be read leaves an older result alone.
+    if asked.html_to is not None:
+        _write_page(capture, asked.html_to)
+    for form, path in asked.files.items():
+        with output_file(path) as stream:
+            stream.writelines(_chunks(capture, form, asked.exchanges))
+        announce(path)
+    if _has_table(asked):
+        colour = asked.output == STANDARD_OUTPUT and is_coloured(sys.stdout)
+        with output_file(asked.output) as stream:
+            stream.writelines(f"{line}\n".encode() for line in _lines(capture, asked.exchanges, colour))
+    if asked.files:
+        _note_warnings(capture)
+    if (text := temporary_files_note(*capture.temporary_bytes)) is not None:
+        note(text)
+
+
+def _read(asked: Listing) -> Capture:
+    captures, is_one = asked.captures, len(asked.captures) == 1
     digest = None
-    if len(captures) == 1 and (asked.html_to or asked.is_digested):
+    # A series has one for each file, and no one digest.
+    if is_one and (asked.html_to or asked.is_digested):
         from pepscope.captures.files.digest import FileDigest
 
         digest = FileDigest(captures[0])
+    needs_payload = asked.exchanges or asked.html_to is not None
     with Progress() as progress:
-        opened = open_capture(
-            captures[0] if len(captures) == 1 else captures,
+        capture = open_capture(
+            captures[0] if is_one else captures,
             filter=asked.filter_expression,
             memory_bytes=asked.memory_bytes,
-            payload=asked.exchanges or asked.html_to is not None,
-            columns=asked.exchanges or asked.html_to is not None,
+            payload=needs_payload,
+            columns=needs_payload,
             progress=progress,
         )
     if digest is not None:
-        opened.sha256 = digest.hexadecimal()
-    # Opened only now, so that a capture which cannot be read leaves an older result alone.
-    if asked.html_to is not None:
-        _write_page(opened, asked.html_to)
-    for form, path in files.items():
-        with output_file(path) as stream:
-            stream.writelines(_chunks(opened, form, asked.exchanges))
-        announce(path)
-    is_table_asked = output != STANDARD_OUTPUT and output not in files.values()
-    if is_table_asked or not (files or asked.html_to or asked.quiet):
-        colour = output == STANDARD_OUTPUT and is_coloured(sys.stdout)
-        with output_file(output) as stream:
-            stream.writelines(f"{line}\n".encode() for line in _lines(opened, asked.exchanges, colour))
-    if files:
-        for warning in opened.warnings:
-            where = "" if warning.startswith(opened.path) else f"{opened.path}: "
-            note(f"{where}{warning}")
-    if (text := temporary_files_note(*opened.temporary_bytes)) is not None:
-        note(text)
+        capture.sha256 = digest.hexadecimal()
+    return capture
+
+
+def _has_table(asked: Listing) -> bool:
+    """Whether a table is written: to a file of its own, or where nothing else is written."""
+    has_own_file = asked.output != STANDARD_OUTPUT and asked.output not in asked.files.values()
+    return has_own_file or not (asked.files or asked.html_to or asked.quiet)
+
+
+def _note_warnings(capture: Capture) -> None:
+    """Say on standard error what the table would say below it."""
+    for warning in capture.warnings:
+        where = "" if warning.startswith(capture.path) else f"{capture.path}: "
+        note(f"{where}{warning}")
 
 
 def _write_page(capture: Capture, path: str) -> None:
