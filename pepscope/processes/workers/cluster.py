@@ -53,31 +53,54 @@ class _LostError(Exception):
 def over_cluster(
     work: Callable[[Item], Outcome], items: Sequence[Item], scheduler: str, shared: Path | None, patience_s: float
 ) -> Generator[tuple[int, Outcome | Exception], None, None]:
-    """The place and the outcome of each item, as they end. What was under way when the scheduler went away is given out
-    again; what lost its workers too often is done last and alone. Raises as `over_workers` does."""
-    waiting, suspects = dict.fromkeys(range(len(items))), dict[int, None]()
-    losses = 0
+    """The place and the outcome of each item, in the order in which they end. Raises as `over_workers` does.
+
+    Items that were running when the scheduler went away are submitted again; those that lost their workers too often
+    are done last and alone.
+    """
+    left, losses = _ItemsLeft(len(items)), 0
     with _quiet():
-        while waiting or suspects:
+        while left.any():
             client = _connected(scheduler, patience_s if losses else None)
             try:
                 with _closing(client):
                     _check(client, scheduler, shared, patience_s)
-                    while waiting or suspects:
-                        places = list(waiting) or [next(iter(suspects))]
-                        for place, outcome in _outcomes(client, work, items, places, scheduler, patience_s):
+                    while left.any():
+                        for place, outcome in _outcomes(client, work, items, left.next_places(), scheduler, patience_s):
                             losses = min(losses, 1)
                             died = _is_death(outcome)
-                            if died and place in waiting:
-                                suspects[place] = waiting.pop(place)
-                                continue
-                            waiting.pop(place, None)
-                            suspects.pop(place, None)
-                            yield place, WorkerDiedError.of_one() if died else outcome
+                            if left.settle(place, died=died):
+                                yield place, WorkerDiedError.of_one() if died else outcome
             except _LostError:
                 losses += 1
                 if losses > _MOST_LOSSES:
                     raise ClusterLostError(f"the Dask scheduler at {scheduler} goes away again and again") from None
+
+
+class _ItemsLeft:
+    """Places of items without an outcome. An item whose workers died is a suspect: it gets one more try, alone, so that
+    it takes no other item's workers with it."""
+
+    def __init__(self, count: int) -> None:
+        self._waiting = dict.fromkeys(range(count))
+        self._suspects: dict[int, None] = {}
+
+    def any(self) -> bool:
+        """Whether an item has no outcome yet."""
+        return bool(self._waiting or self._suspects)
+
+    def next_places(self) -> list[int]:
+        """The items to submit now: all that wait, or else one suspect."""
+        return list(self._waiting) or [next(iter(self._suspects))]
+
+    def settle(self, place: int, *, died: bool) -> bool:
+        """Note that an item ended or that its workers `died`; False if it is to be tried once more."""
+        if died and place in self._waiting:
+            self._suspects[place] = self._waiting.pop(place)
+            return False
+        self._waiting.pop(place, None)
+        self._suspects.pop(place, None)
+        return True
 
 
 def _connected(scheduler: str, patience_s: float | None) -> distributed.Client:
