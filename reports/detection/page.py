@@ -109,22 +109,19 @@ def page_text(result: DetectionResult, *, only: Sequence[int] | None = None, sit
         kept = set(only)
         result = replace(result, groups=tuple(group for group in result.groups if not kept.isdisjoint(group.pairs)))
     order = [place for place in by_attention(pairs) if only is None or place in kept]
-    drawn = [index for index in order if pairs.series(index)][:MAX_DRAWN]
-    flows = [series for index in drawn for series in pairs.series(index)]
+    drawn = [place for place in order if pairs.series(place)][:MAX_DRAWN]
     one_vantage = judged_alone(result)
     columns = connection_columns(pairs, order, MAX_SECTIONS, one_vantage=one_vantage)
     groups = groups_section(result, order[:MAX_SECTIONS])
     plotly = plotly_element(None if site is None else site.plotly) if drawn or groups.data else ""
-    room = PAGE_BYTES - _SECTION_BYTES - len(columns) - len(plotly) - len(groups.data)
-    limit = choose_limit(flows, min(MAX_POINTS, max(MIN_POINTS, int(room / _POINT_BYTES))), MAX_TRACE_POINTS)
-    figures = {index: _figures(result.pairs[index], limit) for index in drawn}
+    limit = _points_per_trace(pairs, drawn, len(columns) + len(plotly) + len(groups.data))
+    figures = {place: _figures(result.pairs[place], limit) for place in drawn}
     opens_first = only is not None or not groups.data
     sections = _sections(result, order, figures, opens_first=opens_first, one_vantage=one_vantage)
-    data = [figure_data(index, figures[index]) for index in order[:MAX_SECTIONS] if index in figures]
+    data = [figure_data(place, figures[place]) for place in order[:MAX_SECTIONS] if place in figures]
     body = fill(
         asset("page.html"),
         {
-            "above": "" if site is None else f'<a href="{escape(site.above)}">{escape(site.above_name)}</a>',
             "headline": with_tooltips(_headline(result, order)),
             "tool": _tool(result.tool),
             "captures": "".join(_capture(capture) for capture in result.captures),
@@ -137,11 +134,8 @@ def page_text(result: DetectionResult, *, only: Sequence[int] | None = None, sit
             "columns": columns,
             "data": groups.data + "".join(data),
             "plotly": plotly,
-            "library_place": "inside this file" if site is None else "beside this file",
-            "inflate_script": asset("inflate.js"),
-            "table_script": asset("connections.js"),
-            "script": asset("page.js"),
-            "figure_script": asset("figures.js"),
+            **_surroundings(site),
+            **_scripts(),
         },
     )
     return html_document(
@@ -150,6 +144,27 @@ def page_text(result: DetectionResult, *, only: Sequence[int] | None = None, sit
         styles=("page.css",),
         policy=CONTENT_POLICY if site is None else SITE_CONTENT_POLICY,
     )
+
+
+def _points_per_trace(pairs: PairTable, drawn: Sequence[int], other_bytes: int) -> int:
+    """How many points a trace may have, so that the figures of the `drawn` connections fit on the page beside its
+    sections and `other_bytes`."""
+    flows = [series for place in drawn for series in pairs.series(place)]
+    room = PAGE_BYTES - _SECTION_BYTES - other_bytes
+    return choose_limit(flows, min(MAX_POINTS, max(MIN_POINTS, int(room / _POINT_BYTES))), MAX_TRACE_POINTS)
+
+
+def _surroundings(site: InSite | None) -> dict[str, str]:
+    """The gaps of the page that depend on whether it is one of a site."""
+    if site is None:
+        return {"above": "", "library_place": "inside this file"}
+    above = f'<a href="{escape(site.above)}">{escape(site.above_name)}</a>'
+    return {"above": above, "library_place": "beside this file"}
+
+
+def _scripts() -> dict[str, str]:
+    names = {"inflate_script": "inflate", "table_script": "connections", "script": "page", "figure_script": "figures"}
+    return {gap: asset(f"{name}.js") for gap, name in names.items()}
 
 
 def _figures(pair: PairResult, limit: int) -> list[list[Figure]]:
