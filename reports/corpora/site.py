@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ Progress = Callable[[str, int, int], object]
 
 @dataclass(frozen=True, slots=True)
 class SiteSummary:
-    """What was written: the first page, how many of what, and why pages of connections could not be made."""
+    """What was written: the path of the first page, the numbers of connections, networks and pages of connections, and
+    the reasons why some of these pages could not be made."""
 
     page: str
     connections: int
@@ -46,11 +48,11 @@ class SiteSummary:
 def write_site(
     result: str | Path, directory: str | Path, *, pages: int = 0, progress: Progress | None = None
 ) -> SiteSummary:
-    """Write the site of the tables in `result` to `directory`, with the pages of so many connections.
+    """Write a site about the tables in `result` to `directory`, with `pages` pages of single connections.
 
-    What an earlier site wrote there and this one does not goes; nothing else is touched. `progress` gets a word for the
-    step, and what is done and to do. Raises UsageError for tables of another version, none or empty ones and for a
-    directory that holds something else, ReportError where it cannot be written.
+    Files that an earlier site left there and this one lacks are removed; nothing else is touched. `progress` is called
+    with the name of the step, the work done and the work in all. Raises UsageError for tables that are missing, empty
+    or of another version and for a directory that holds something else, ReportError if it cannot be written.
     """
     tell = progress or (lambda *_: None)
     _check(Path(result))
@@ -62,28 +64,38 @@ def write_site(
         linked = set(list(by_network)[:MAX_NETWORKS])
         units = JudgedUnits(result)
         with SiteDirectory(directory) as site:
-            drawn, failures = make_pages(
-                questions.telling(pages) if pages else [], units, site, lambda done, of: tell("judging again", done, of)
-            )
-            if drawn:
-                site.write(PLOTLY, plotly_library())
-            for name in ("page.css", "site/site.css"):
-                site.write(f"assets/{Path(name).name}", asset(name))
-            about = NetworkTables.of(questions)
+            chosen = questions.telling(pages) if pages else []
+            drawn, failures = make_pages(chosen, units, site, lambda done, of: tell("judging again", done, of))
+            _write_assets(site, has_figures=bool(drawn))
             first = overview_page(questions, cells, rows, changes(cells), linked, drawn)
             lists = list_pages(rows, cells, linked)
+            pages_of = partial(
+                network_pages,
+                tables=NetworkTables.of(questions),
+                result=str(result),
+                way_to=lambda connection: way_to(connection, units, site),
+            )
             for number, (network, listed) in enumerate(questions.listed(), start=1):
                 if network in linked:
-                    for path, text in network_pages(
-                        network, by_network[network], about, listed, str(result),
-                        lambda each: way_to(each, units, site),
-                    ):  # fmt: skip
-                        site.write(path, text)
+                    _write_pages(site, pages_of(network, by_network[network], listed=listed))
                 tell("writing", number, len(by_network))
-            for path, text in {**lists, HOME: first}.items():
-                site.write(path, text)
+            _write_pages(site, {**lists, HOME: first}.items())
     total = sum(cell.connections for cell in cells)
     return SiteSummary(str(Path(directory) / HOME), total, len(by_network), len(drawn), tuple(dict.fromkeys(failures)))
+
+
+def _write_assets(site: SiteDirectory, *, has_figures: bool) -> None:
+    """Write the style sheets and, if a page has figures, the library that draws them."""
+    if has_figures:
+        site.write(PLOTLY, plotly_library())
+    for name in ("page.css", "site/site.css"):
+        site.write(f"assets/{Path(name).name}", asset(name))
+
+
+def _write_pages(site: SiteDirectory, pages: Iterable[tuple[str, str]]) -> None:
+    """Write pages, each given by its path and text, one at a time: those of a site need not fit in memory."""
+    for path, text in pages:
+        site.write(path, text)
 
 
 def _check(result: Path) -> None:
