@@ -34,7 +34,8 @@ Workers = Callable[..., Generator[tuple[int, Any], None, None]]
 
 @dataclass(frozen=True, slots=True)
 class CorpusSummary:
-    """What an audit of a corpus came to. `resumed` units were there already; `verdicts` count connections."""
+    """The result of an audit of a corpus, in numbers: of the `units`, `pairs` have two captures, and `resumed` had been
+    judged before; `verdicts` count connections."""
 
     directory: str
     captures: int
@@ -67,31 +68,26 @@ def audit_captures(
     """Judge every connection of many captures, and keep tables of them in the directory `output`.
 
     `sources` are files, directories, patterns, zip and tar archives, and addresses that fsspec knows. Parts of rotated
-    series are read as one capture, and captures of two vantage points that share connections are judged together;
-    `manifest` (CSV: path, vantage, network, operator, notes) says what names and content do not. What is there already,
-    of the same content, options and version, is not judged again. `scheduler` is the address of a Dask scheduler whose
-    workers see the same paths, and which is waited for so long as `patience_s` where it goes away; otherwise
-    `processes` (default: one a usable core) share the work. `progress` gets a word for the step, and what is done
-    and to do.
+    series are read as one capture, and captures of two vantage points that share connections are judged together; a
+    `manifest` (CSV: path, vantage, network, operator, notes) tells what names and content do not. Captures that the
+    directory already has, with the same content, options and version, are not judged again.
+
+    `scheduler` is the address of a Dask scheduler whose workers see the same paths; if it disappears, the call waits
+    for it for `patience_s`. Without a scheduler, `processes` (default: one per usable core) share the work. `progress`
+    is called with the name of the step, the work done and the work in all.
 
     Files that cannot be read and units that cannot be judged are rows of `errors.parquet`. Raises UsageError for
-    sources that do not exist, options that do not fit, a directory of another version or one that cannot be written,
-    and where nothing is a capture; ClusterLostError. What was judged before an error is kept.
+    sources that do not exist or hold no capture, options outside their range, and a directory that is of another
+    version or cannot be written; ClusterLostError if the cluster does not come back. What was judged before an error
+    is kept.
     """
     _needs_parquet()
-    if isinstance(sources, str):
-        raise UsageError(f"sources must be a list, got the text {sources!r}")
-    if not sources:
-        raise UsageError("sources must name at least one file, directory, pattern or address, got none")
-    if not 0.5 <= least_probability <= 1:
-        raise UsageError(f"the least probability must be between 0.5 and 1, got {least_probability}")
-    if processes is not None and processes < 1:
-        raise UsageError(f"processes must be at least 1, got {processes}")
+    _check(sources, least_probability, processes)
     directory = Path(output)
     options = UnitOptions(least_probability, networks, memory_bytes)
     labels = {} if manifest is None else read_manifest(manifest)
     if networks is not None:
-        read_networks(networks)  # workers read it again, for whom it is too late to refuse it
+        read_networks(networks)  # workers read it again, but can no longer refuse it
     _claim(directory)
     workers = partial(
         over_workers, processes=processes or usable_processors(), scheduler=scheduler, patience_s=patience_s,
@@ -117,11 +113,28 @@ def audit_captures(
     except OSError as error:
         raise UsageError(f"{directory} cannot be written: {error}") from None
     return CorpusSummary(
-        str(directory), len(surveys), len(found), sum(each.second is not None for each in found), resumed,
-        sum(each.get("connections", 0) for each in counts),
-        {kind.value: sum(each.get(kind.value, 0) for each in counts) for kind in Verdict}, tuple(failures),
-        _notes(apart),
-    )  # fmt: skip
+        directory=str(directory),
+        captures=len(surveys),
+        units=len(found),
+        pairs=sum(each.second is not None for each in found),
+        resumed=resumed,
+        connections=sum(each.get("connections", 0) for each in counts),
+        verdicts={kind.value: sum(each.get(kind.value, 0) for each in counts) for kind in Verdict},
+        errors=tuple(failures),
+        notes=_notes(apart),
+    )
+
+
+def _check(sources: Sequence[str], least_probability: float, processes: int | None) -> None:
+    """Raise UsageError for options outside their range."""
+    if isinstance(sources, str):
+        raise UsageError(f"sources must be a list, got the text {sources!r}")
+    if not sources:
+        raise UsageError("sources must name at least one file, directory, pattern or address, got none")
+    if not 0.5 <= least_probability <= 1:
+        raise UsageError(f"the least probability must be between 0.5 and 1, got {least_probability}")
+    if processes is not None and processes < 1:
+        raise UsageError(f"processes must be at least 1, got {processes}")
 
 
 def _needs_parquet() -> None:
