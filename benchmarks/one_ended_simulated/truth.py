@@ -15,21 +15,27 @@ SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """One connection as one side judges it: round trips in seconds."""
+class _Stretch:
+    """What is true of a connection on the stretch of the path that one side judges: round trips in seconds."""
 
-    side: str
-    network: str
-    port: int
-    host: str
     kind: str  # regular, split, syn-proxy
     where: str | None
     near_s: float
     hidden_s: float | None
     exchanges: int
-    cache: bool
+    mechanism: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One connection as one side judges it."""
+
+    side: str
+    network: str
+    port: int
+    host: str
     thinks: bool
-    mechanism: str | None
+    stretch: _Stretch
 
 
 def truth(simulation: Simulation, tap_files: dict[str, str]) -> dict[str, Any]:
@@ -80,30 +86,30 @@ def groups(simulation: Simulation, name: str) -> list[dict[str, Any]]:
 
 
 def _row(members: list[_Seen], host: str | None) -> dict[str, Any]:
-    split = [each for each in members if each.kind == "split"]
-    accused = [each for each in split if each.where == "network"] or split
+    split = [each for each in members if each.stretch.kind == "split"]
+    accused = [each for each in split if each.stretch.where == "network"] or split
     first = (accused or members)[0]
     hidden: float | dict[str, float] | None = None
     if accused:
-        by_host = {each.host: round(each.hidden_s or 0.0, 6) for each in accused}
+        by_host = {each.host: round(each.stretch.hidden_s or 0.0, 6) for each in accused}
         hidden = by_host if host is None and first.side == "client" else by_host[first.host]
     row: dict[str, Any] = {
         "stretch": "server" if first.side == "client" else "client",
         "network": first.network,
         "port": first.port,
         "host": host,
-        "class": first.kind,
-        "where": first.where,
+        "class": first.stretch.kind,
+        "where": first.stretch.where,
         "hidden_round_trip_s": hidden,
-        "near_round_trip_s": round(min(each.near_s for each in accused or members), 6),
-        "cache": any(each.cache for each in members),
+        "near_round_trip_s": round(min(each.stretch.near_s for each in accused or members), 6),
+        "cache": any(each.stretch.mechanism == MiddleKind.CACHE for each in members),
         "thinks": all(each.thinks for each in members),
-        "mechanism": first.mechanism,
+        "mechanism": first.stretch.mechanism,
         "whole": len(accused) in (0, len(members)),
         "connections": len(members),
-        "exchanges": sum(each.exchanges for each in members),
+        "exchanges": sum(each.stretch.exchanges for each in members),
     }
-    legs_s = {round(each.hidden_s or 0.0, 6) for each in accused}
+    legs_s = {round(each.stretch.hidden_s or 0.0, 6) for each in accused}
     if first.side == "server" and len(legs_s) > 1:  # clients of one network have access links of their own
         row["hidden_round_trip_range_s"] = [min(legs_s), max(legs_s)]
     return row
@@ -121,102 +127,56 @@ def _visible(simulation: Simulation, name: str) -> Iterator[Line]:
 
 
 def _judged(simulation: Simulation, name: str, line: Line) -> list[_Seen]:
+    """A connection as each side judges it that the capture `name` has: one between the ends has both."""
     scenario = simulation.scenario
     site, server = scenario.sites[line.site], scenario.servers[line.server]
-    thinks, access_s = site.thinks[line.session.client], site.link_of(line.session.client).round_trip_s
+    client, thinks = line.names_at[name].client, site.thinks[line.session.client]
+    access_s = site.link_of(line.session.client).round_trip_s
+
+    def seen(side: str, stretch: _Stretch) -> _Seen:
+        return _Seen(side, _network(client), line.port, str(server.address_for(client)), thinks, stretch)
+
     if name == "client":
-        return [_towards_servers(line, site, server, line.names_at[name].client, access_s=access_s)]
+        return [seen("client", _towards_servers(line, site, server, access_s=access_s))]
     if name == "between":
-        client = line.names_at[name].client
-        return [
-            _towards_servers(line, site, server, client, access_s=0.0),
-            _seen(
-                "server", line, server, client, thinks, "regular", None, access_s, None,
-                line.client_answers_near,
-            ),
-        ]  # fmt: skip
-    return [_towards_clients(name, line, site, server)]
+        towards_clients = _Stretch("regular", None, access_s, None, line.client_answers_near)
+        return [seen("client", _towards_servers(line, site, server, access_s=0.0)), seen("server", towards_clients)]
+    return [seen("server", _towards_clients(line, site, server, has_front=name != server.name))]
 
 
-def _seen(
-    side: str,
-    line: Line,
-    server: Server,
-    client: Address,
-    thinks: bool,
-    kind: str,
-    where: str | None,
-    near_s: float,
-    hidden_s: float | None,
-    exchanges: int,
-    mechanism: str | None = None,
-) -> _Seen:
-    return _Seen(
-        side, _network(client), line.port, str(server.address_for(client)), kind, where, near_s, hidden_s, exchanges,
-        mechanism == MiddleKind.CACHE, thinks, mechanism,
-    )  # fmt: skip
-
-
-def _towards_servers(line: Line, site: Site, server: Server, client: Address, *, access_s: float) -> _Seen:
+def _towards_servers(line: Line, site: Site, server: Server, *, access_s: float) -> _Stretch:
     wire_s = wire(site, server).round_trip_s
     backend_s = 0.0 if server.front is None else server.front.link.round_trip_s
-    middle = site.middle
+    middle, exchanges = site.middle, line.server_answers_near
     if middle.splits(line.port):
-        place = ("split", "network", access_s, wire_s + backend_s, line.server_answers_near, str(middle.kind))
-    elif server.front is not None:
-        place = ("split", "server", access_s + wire_s, backend_s, line.server_answers_near, str(server.front.kind))
-    else:
-        kind = "syn-proxy" if middle.acts_on(line.port) else "regular"
-        place = (kind, None, access_s + wire_s, None, line.server_answers_near, None)  # type: ignore[assignment]
-    return _seen("client", line, server, client, site.thinks[line.session.client], *place)
+        return _Stretch("split", "network", access_s, wire_s + backend_s, exchanges, str(middle.kind))
+    if server.front is not None:
+        return _Stretch("split", "server", access_s + wire_s, backend_s, exchanges, str(server.front.kind))
+    return _Stretch(_unsplit(site, line), None, access_s + wire_s, None, exchanges)
 
 
-def _towards_clients(name: str, line: Line, site: Site, server: Server) -> _Seen:
+def _towards_clients(line: Line, site: Site, server: Server, *, has_front: bool) -> _Stretch:
+    """The stretch from the server's capture; `has_front`: the server's front, if it has one, lies on it."""
     access_s, wire_s = site.link_of(line.session.client).round_trip_s, wire(site, server).round_trip_s
-    thinks = site.thinks[line.session.client]
-    client, middle = line.names_at[name].client, site.middle
-    if name != server.name and server.front is not None:
+    middle = site.middle
+    if has_front and server.front is not None:
         # A middle that speaks TLS itself makes its part of a handshake alone.
         itself = (
             middle.kind is MiddleKind.TLS_INTERCEPTION and middle.splits(line.port) and line.port in server.versions
         )
         hidden_s = wire_s if itself else wire_s + access_s
-        return _seen(
-            "server", line, server, client, thinks, "split", "server", server.front.link.round_trip_s,
-            hidden_s, line.client_answers_far, str(server.front.kind),
-        )  # fmt: skip
+        front = server.front
+        return _Stretch("split", "server", front.link.round_trip_s, hidden_s, line.client_answers_far, str(front.kind))
     if middle.splits(line.port):
-        far = (
-            line.client_answers_near
-            if server.front is not None and middle.kind is MiddleKind.RELAY
-            else line.client_answers_far
-        )
-        return _seen(
-            "server",
-            line,
-            server,
-            client,
-            thinks,
-            "split",
-            "network",
-            wire_s,
-            access_s,
-            far,
-            str(middle.kind),
-        )
-    kind = "syn-proxy" if middle.acts_on(line.port) else "regular"
-    return _seen(
-        "server",
-        line,
-        server,
-        client,
-        thinks,
-        kind,
-        None,
-        access_s + wire_s,
-        None,
-        line.client_answers_near,
-    )
+        answers_near = server.front is not None and middle.kind is MiddleKind.RELAY
+        exchanges = line.client_answers_near if answers_near else line.client_answers_far
+        return _Stretch("split", "network", wire_s, access_s, exchanges, str(middle.kind))
+    return _Stretch(_unsplit(site, line), None, access_s + wire_s, None, line.client_answers_near)
+
+
+def _unsplit(site: Site, line: Line) -> str:
+    """The kind of a connection that nothing splits: a middle that acts on it is a SYN proxy."""
+    return "syn-proxy" if site.middle.acts_on(line.port) else "regular"
 
 
 def _network(address: Address) -> str:
