@@ -44,7 +44,13 @@ def open_captures(
         captures = [read(path, progress=progress) for path in paths]
         meanwhile()
         return captures
-    readings = [_Reading(read, path) for path in files]
+    return _read_files([_Reading(read, path) for path in files], progress, meanwhile)
+
+
+def _read_files(
+    readings: Sequence[_Reading], progress: Callable[[int, int], object] | None, meanwhile: Callable[[], object]
+) -> list[Capture]:
+    """Read files at once while `meanwhile` is called, each in a thread; the first file in this one."""
 
     def report() -> None:
         if progress is not None:

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -65,12 +65,12 @@ def over_cluster(
             try:
                 with _closing(client):
                     _check(client, scheduler, shared, patience_s)
-                    while left.any():
-                        for place, outcome in _outcomes(client, work, items, left.next_places(), scheduler, patience_s):
-                            losses = min(losses, 1)
-                            died = _is_death(outcome)
-                            if left.settle(place, died=died):
-                                yield place, WorkerDiedError.of_one() if died else outcome
+                    rounds = (_outcomes(client, work, items, places, scheduler, patience_s) for places in left.rounds())
+                    for place, outcome in chain.from_iterable(rounds):
+                        losses = min(losses, 1)
+                        died = _is_death(outcome)
+                        if left.settle(place, died=died):
+                            yield place, WorkerDiedError.of_one() if died else outcome
             except _LostError:
                 losses += 1
                 if losses > _MOST_LOSSES:
@@ -89,9 +89,11 @@ class _ItemsLeft:
         """Whether an item has no outcome yet."""
         return bool(self._waiting or self._suspects)
 
-    def next_places(self) -> list[int]:
-        """The items to submit now: all that wait, or else one suspect."""
-        return list(self._waiting) or [next(iter(self._suspects))]
+    def rounds(self) -> Iterator[list[int]]:
+        """The items to submit next, until none is left: all that wait, or else one suspect. Settle the items of a round
+        before the next one."""
+        while self.any():
+            yield list(self._waiting) or [next(iter(self._suspects))]
 
     def settle(self, place: int, *, died: bool) -> bool:
         """Note that an item ended or that its workers `died`; False if it is to be tried once more."""
