@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,30 +83,44 @@ def judged(capture: LabelledCapture, result: DetectionResult | None, failure: st
     numbers = {frozenset(ends): number for records in capture.files for number, ends in records.ends().items()}
     names = [pair.vantages[0] for pair in result.pairs]
     members = [numbers.get(frozenset((name.client, name.server)), -1) for name in names]
-    judgements = []
-    sides: dict[int, list[str]] = {}
+    return [*_judged_groups(capture, result, members), *_judged_connections(capture, result, members)]
+
+
+def _judged_groups(capture: LabelledCapture, result: DetectionResult, members: Sequence[int]) -> Iterator[Judgement]:
+    """Of each group of which all connections have a truth; `members` are the labels' numbers of the connections."""
     for group in result.groups:
-        side = group.side.value
-        for place in group.pairs:
-            sides.setdefault(place, []).append(side)
-        own = tuple(members[place] for place in group.pairs)
-        truths = [capture.truths.get((side, member)) for member in own]
-        known = [truth for truth in truths if truth is not None]
-        if known and len(known) == len(truths):
+        side, own = group.side.value, tuple(members[place] for place in group.pairs)
+        known = _all_known(capture.truths.get((side, member)) for member in own)
+        if known:
             where = None if group.where is None else group.where.value
             said = (group.verdict.value, where, _split(group.probability), group.exchanges or 0, group.reason)
-            judgements.append(Judgement(True, side, _truth(known), _in_network(known), own, *said))
+            yield Judgement(True, side, _truth(known), _in_network(known), own, *said)
+
+
+def _judged_connections(
+    capture: LabelledCapture, result: DetectionResult, members: Sequence[int]
+) -> Iterator[Judgement]:
+    """Of each connection of a group whose truth is known on each side of the capture."""
+    sides: dict[int, list[str]] = {}
+    for group in result.groups:
+        for place in group.pairs:
+            sides.setdefault(place, []).append(group.side.value)
     for place, its_sides in sides.items():
-        stretches = [capture.truths.get((side, members[place])) for side in its_sides]
-        known = [truth for truth in stretches if truth is not None]
-        if len(known) == len(stretches):
+        known = _all_known(capture.truths.get((side, members[place])) for side in its_sides)
+        if known:
             pair = result.pairs[place]
             # A connection is split where one of its stretches is.
             truth = _truth([each for each in known if each.is_split] or known)
             said = (pair.verdict.value, None, _split(pair.probability), 0, pair.reason)
             side = its_sides[0] if len(its_sides) == 1 else "both"
-            judgements.append(Judgement(False, side, truth, _in_network(known), (members[place],), *said))
-    return judgements
+            yield Judgement(False, side, truth, _in_network(known), (members[place],), *said)
+
+
+def _all_known(truths: Iterable[ConnectionTruth | None]) -> list[ConnectionTruth]:
+    """The truths, or none where one is not known."""
+    found = list(truths)
+    known = [truth for truth in found if truth is not None]
+    return known if len(known) == len(found) else []
 
 
 def _split(probability: Mapping[Verdict, float]) -> float:

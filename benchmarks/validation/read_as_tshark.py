@@ -22,10 +22,11 @@ from benchmarks.validation.public_captures import captures
 from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Mark, TcpFlag
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pepscope.captures.capture import Capture
-    from pepscope.captures.connections import Connection
+    from pepscope.captures.connections import Connection, FlowSummary
+    from pepscope.captures.packets import Int64Array, SackBlocks
 
 _WRAP = 1 << 32
 _OLD = ("retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order")
@@ -187,11 +188,7 @@ def _connection_differences(
         (connection.client_address, connection.client_port),
         (connection.server_address, connection.server_port),
     )
-    blocks: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    sack = capture.sack_blocks(connection.id)
-    for packet, left, right in zip(sack.packet.tolist(), sack.left.tolist(), sack.right.tolist(), strict=True):
-        base = rows[packet].acknowledgement - int(ours.acknowledgement_offset[packet])
-        blocks[packet].append(((base + left) % _WRAP, (base + right) % _WRAP))
+    blocks = _sack_blocks(capture.sack_blocks(connection.id), ours.acknowledgement_offset, rows)
     read = (
         ours.direction, ours.time_ns, ours.flags, ours.payload_bytes, ours.ip_id, ours.ttl, ours.tsval, ours.tsecr,
         ours.window_bytes, ours.marks, ours.sequence_offset, ours.acknowledgement_offset,
@@ -205,23 +202,18 @@ def _connection_differences(
         row, place = rows[index], f"frame {frames[index]}"
         if marks & Mark.HEADER_TRUNCATED == 0:
             shift = 0 if flags & TcpFlag.SYN else flows[way].window_shift or 0
-            mine = {
+            header = {
                 "time": time_ns, "flags": flags, "payload": payload, "IP identification": ip_id, "TTL": ttl,
                 "timestamps": (tsval, tsecr) if marks & Mark.HAS_TIMESTAMPS else None,
                 "SACK blocks": sorted(blocks[index]) if acked != NO_ACKNOWLEDGEMENT else row.seen["SACK blocks"],
                 "window": window >> shift,
             }  # fmt: skip
-            for name, value in mine.items():
-                if value != row.seen[name]:
-                    yield Difference(name, f"{place}: {value}, tshark {row.seen[name]}")
+            yield from _header_differences(header, row, place)
         if (ends[way], ends[1 - way]) != row.ends:
             yield Difference("end points", place)
         if flags & TcpFlag.SYN and way not in opened:
             opened.add(way)
-            flow = flows[way]
-            options = (flow.maximum_segment_size, flow.window_scale, flow.sack_permitted)
-            if options != row.options and flow.options_captured:
-                yield Difference("options of a SYN", f"{place}: {options}, tshark {row.options}")
+            yield from _option_differences(flows[way], row, place)
         if not flags & TcpFlag.RST:
             bases[way].add((row.sequence - sent) % _WRAP)
             if acked != NO_ACKNOWLEDGEMENT:
@@ -233,6 +225,30 @@ def _connection_differences(
         yield Difference("numbers", f"connection {connection.id}")
     yield from _round_trip_differences(columns, ours.round_trip_time_ns.tolist(), frames, rows)
     yield from _handshake_differences(connection, columns, rows)
+
+
+def _sack_blocks(
+    sack: SackBlocks, acknowledgement_offset: Int64Array, rows: list[Packet]
+) -> dict[int, list[tuple[int, int]]]:
+    """By packet, the edges of its SACK blocks as sequence numbers on the wire."""
+    blocks: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for packet, left, right in zip(sack.packet.tolist(), sack.left.tolist(), sack.right.tolist(), strict=True):
+        base = rows[packet].acknowledgement - int(acknowledgement_offset[packet])
+        blocks[packet].append(((base + left) % _WRAP, (base + right) % _WRAP))
+    return blocks
+
+
+def _header_differences(header: Mapping[str, object], row: Packet, place: str) -> Iterator[Difference]:
+    for name, value in header.items():
+        if value != row.seen[name]:
+            yield Difference(name, f"{place}: {value}, tshark {row.seen[name]}")
+
+
+def _option_differences(flow: FlowSummary, row: Packet, place: str) -> Iterator[Difference]:
+    """Of the first SYN of a flow."""
+    options = (flow.maximum_segment_size, flow.window_scale, flow.sack_permitted)
+    if options != row.options and flow.options_captured:
+        yield Difference("options of a SYN", f"{place}: {options}, tshark {row.options}")
 
 
 def _round_trip_differences(
