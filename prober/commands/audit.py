@@ -85,6 +85,8 @@ def audit(
     """
     if not targets and server is None:
         raise UsageError("an audit must have a plan, archives, or --server HOST[:PORT], got none of them")
+    if every == 0:
+        raise UsageError("--every must be more than 0 s, got 0")
     is_repeated = repeat is not None or every is not None
     if shared is not None and (is_repeated or len(targets) > 1 or any(Path(each).is_dir() for each in targets)):
         raise UsageError("--anonymise writes one archive: give one plan that runs once, or one archive")
@@ -102,8 +104,6 @@ def audit(
     from prober.commands.options import load_plan
     from prober.run.run_metadata import parse_notes
 
-    if every == 0:
-        raise UsageError("--every must be more than 0 s, got 0")
     remembered = parse_notes(notes)
     plan = load_plan(targets[0] if targets else None, server, key)
     runs = _PlanRuns(plan, output, remembered, restart, uploads)
