@@ -20,6 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from detector.pairing.starts.clock_bounds import TIME_ERROR_NS, Pair
+from detector.pairing.starts.quantiles import quantiles
 from detector.pairing.starts.ranks import SUREST, rank_correlation
 from pepscope.captures.connections import Connection
 from pepscope.captures.packets import Int64Array
@@ -54,7 +55,7 @@ def answers_nats(pairs: Sequence[Pair]) -> float:
 
 def _nats(rests: Int64Array) -> float:
     correlation, independent = rank_correlation(rests)
-    lower, upper = np.percentile(rests, [25, 75], axis=0)
+    lower, upper = quantiles(rests, [0.25, 0.75])
     less_ns, more_ns = sorted((upper - lower).tolist())
     if independent < _FEWEST or not more_ns:
         return 0.0

@@ -20,12 +20,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
-from statistics import fmean
-
-import numpy as np
 
 from detector.clocks.capture_ticks import TICKING_SHARE
 from detector.pairing.starts.clock_bounds import CONTRADICTION_NATS, TIME_ERROR_NS, Pair
+from detector.pairing.starts.quantiles import quantiles
 from detector.pairing.starts.times import CLOCK_DRIFT
 from pepscope.captures.connections import Connection
 
@@ -68,7 +66,9 @@ def _awaited_ns(pairs: Iterable[Pair]) -> list[tuple[float, float]]:
         last_ns = [max(last_ns[0], *one), max(last_ns[1], *two)]
         took = one[1] - one[0], two[1] - two[0]
         awaited[-1].append((took[0] - took[1], max(map(abs, took))))
-    return [(fmean(longer for longer, _ in each), fmean(took for _, took in each)) for each in awaited]
+    return [
+        (sum(longer for longer, _ in each) / len(each), sum(took for _, took in each) / len(each)) for each in awaited
+    ]
 
 
 def _turn(connection: Connection) -> tuple[int, int] | None:
@@ -104,5 +104,5 @@ def _tick_ns(took_ns: Sequence[int]) -> float:
 
 def _spread_ns(times_ns: Sequence[int]) -> float:
     """Between the extremes, but for the one in twenty at either end."""
-    least_ns, most_ns = np.percentile(times_ns, [5, 95])
+    least_ns, most_ns = quantiles(times_ns, [0.05, 0.95])
     return float(most_ns - least_ns)

@@ -22,6 +22,7 @@ from detector.clocks.clouds import FlowClouds, clouds_of
 from detector.pair import Pair
 from detector.pairing.match import Match
 from detector.pairing.starts.clock_bounds import TIME_ERROR_NS
+from detector.pairing.starts.quantiles import quantiles
 from detector.pairing.starts.turns import one_side_nats
 from detector.streams.known import are_known
 from pepscope.captures.connections import Connection
@@ -86,7 +87,7 @@ _Data = tuple[Int64Array, Int64Array, BoolArray]
 
 def _spread_ns(delays_ns: Int64Array) -> float:
     """By how much delays of successive data differ at most, but for one in twenty: times err less."""
-    return float(np.percentile(np.abs(np.diff(delays_ns)), 95)) if len(delays_ns) > _FEWEST else math.inf
+    return float(quantiles(np.abs(np.diff(delays_ns)), [0.95])[0]) if len(delays_ns) > _FEWEST else math.inf
 
 
 def _turns(data: Sequence[_Data]) -> tuple[FloatArray, FloatArray]:
