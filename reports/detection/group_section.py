@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from pepscope.results.verdicts import GroupResult, GroupSide
+from pepscope.results.verdicts import GroupResult, GroupSide, HostResult
 from reports.detection.ranking import (
     class_probability,
     groups_by_attention,
@@ -129,7 +129,7 @@ def _row(number: int, group: GroupResult, columns: Sequence[tuple[str, bool]], a
         "handshake": near,
         "near leg": near,
         "other leg": escape(hidden_leg(group, interval=False).replace("-", "–")),
-        "hidden leg": escape(hidden_leg(group).replace("-", "–")),
+        "hidden leg": _hidden_leg(group),
         "where": escape(place_name(group).replace("-", "–")),
         "reason": f"<span>{escape(group.reason)}</span>" if alone else escape(group.reason),
     }
@@ -137,6 +137,12 @@ def _row(number: int, group: GroupResult, columns: Sequence[tuple[str, bool]], a
         f'<td data-label="{name}"{_class(name, is_number)}>{values[name]}</td>' for name, is_number in columns
     )
     return f"<tr>{cells}</tr>"
+
+
+def _hidden_leg(judged: GroupResult | HostResult) -> str:
+    """Its round trip, and its interval as an element that goes below it where the table is narrow."""
+    leg, *interval = escape(hidden_leg(judged).replace("-", "–")).split(" (")
+    return leg + "".join(f' <span class="interval">({bounds}</span>' for bounds in interval)
 
 
 def _class(name: str, is_number: bool) -> str:
@@ -201,7 +207,7 @@ def _hosts(group: GroupResult) -> str:
         )
         values = (
             escape(host.host), format_count(host.connections), format_count(host.exchanges), near,
-            escape(hidden_leg(host).replace("-", "–")), reference, verdict_badge(host.verdict),
+            _hidden_leg(host), reference, verdict_badge(host.verdict),
             "–" if share is None else format_percent(share),
         )  # fmt: skip
         rows.append(

@@ -159,6 +159,15 @@ def test_a_browser_draws_the_figures_without_a_complaint(
     assert visit.complaints == []
 
 
+@pytest.mark.parametrize(("width", "reasons"), [(1400, True), (1200, True), (1000, False)])
+def test_the_table_of_groups_fits_the_window(browser: Browser, tmp_path: Path, width: int, reasons: bool) -> None:
+    path = tmp_path / "page.html"
+    write_page(one_of_each(), path)
+    page = Visit(browser, path, viewport={"width": width, "height": 900}).page
+    assert page.evaluate("(t => t.scrollWidth - t.clientWidth)(document.querySelector('#groups').parentElement)") == 0
+    assert page.locator("#groups td.reason").first.is_visible() == reasons
+
+
 def test_connections_have_one_probability_on_page_in_table_and_in_prose(browser: Browser, tmp_path: Path) -> None:
     shares = {Verdict.REGULAR: 0.04, Verdict.SPLIT_TCP: 0.69, Verdict.TCP_PROXY: 0.27}
     pair = replace(make_pair(Verdict.SPLIT_TCP, captures=("mobile.pcap",)), probability=shares)
