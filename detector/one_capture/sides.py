@@ -163,8 +163,8 @@ def contradiction_of(
         return None
     named, soon = durations(np.asarray([named_s, other_s]))
     return (
-        f"taken_at names the {taken_at.value}, but TCP answers at the {other.value}'s end within {soon} and "
-        f"at the {taken_at.value}'s after {named}: it looks taken at the {other.value}, and verdicts on the "
+        f"the capture is said to be taken at the {taken_at.value}, but TCP answers at the {other.value}'s end within "
+        f"{soon} and at the {taken_at.value}'s after {named}: it looks taken at the {other.value}, and verdicts on the "
         "wrong stretch say nothing of the network"
     )
 

@@ -253,7 +253,7 @@ def test_a_side_that_is_named_is_contradicted_by_kernels_alone(
         against = contradiction_of(seen, side)
         assert (against is not None) == (side is contradicted)
         if against is not None:
-            assert against.startswith(f"taken_at names the {side.value}, but ")
+            assert against.startswith(f"the capture is said to be taken at the {side.value}, but ")
 
 
 def test_a_side_that_is_named_is_not_contradicted_by_a_split_point_beside_the_capture() -> None:
