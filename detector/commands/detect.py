@@ -64,9 +64,8 @@ class FailOn(OptionType[frozenset[str]]):
     type=click.Choice(["general", "offset", "synchronised"]),
     default=ClockMode.GENERAL.value,
     show_default=True,
-    help="How the two capture clocks may differ: by offset, drift and steps (general), by a constant offset (Method "
-    "2), or "
-    "not at all (synchronised).",
+    help="How the two capture clocks may differ: by offset, drift and steps (general), by a constant offset (offset; "
+    "Method 2), or not at all (synchronised).",
 )
 @click.option(
     "--ack-delay", type=Duration(), metavar="T", help="The delay that the receiver put on every ACK (Method 3)."

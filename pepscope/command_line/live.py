@@ -19,8 +19,7 @@ _OPTIONS = (
     click.option(
         "-i", "--interface", metavar="INTERFACE",
         help="Capture 160 bytes of each packet on this network interface (or `any`) until Ctrl-C, and read that "
-        "capture. "
-        "Needs Linux, and root or CAP_NET_RAW.",
+        "capture. Needs Linux, and root or CAP_NET_RAW.",
     ),
     click.option("--duration", "duration_s", type=Duration(), metavar="T", help="With -i: stop capturing after T."),
     click.option(

@@ -40,8 +40,7 @@ PORT_NAMES = (
     multiple=True,
     metavar="NAME=PORT",
     help=f"Use another port for a service: {', '.join(PORT_NAMES)}. ftp_data is a range, FIRST-LAST; tcp may have "
-    "several "
-    "ports, separated by commas; 0 chooses a free port. Repeatable.",
+    "several ports, separated by commas; 0 chooses a free port. Repeatable.",
 )
 @click.option(
     "--state", metavar="DIR", help="Directory for certificate and key.  [default: ~/.local/state/pepscope/...]"
