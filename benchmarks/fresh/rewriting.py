@@ -68,6 +68,12 @@ def _syn_proxy(*offered: str) -> Draw:
     return draw
 
 
+def _syn_proxy_beside_captures(chance: random.Random) -> Scenario:
+    """Captures right before the proxy and at the server: neither handshake crosses the path between them."""
+    scenario = _syn_proxy("--sack-perm", "--timestamp", "--wscale", "7")(chance)
+    return replace(scenario, capture_at={"mobile": ("middle", "cell")})
+
+
 def _denied_stamps(chance: random.Random) -> Scenario:
     """The server believes that timestamps were agreed on, the mobile does not, and nothing splits the connection."""
     return replace(
@@ -106,6 +112,7 @@ REGULAR: Mapping[str, Draw] = {
     "resegmented": _normalised(**_NOTHING, most_payload=900),
     "syn-proxy": _syn_proxy("--sack-perm", "--timestamp", "--wscale", "7"),
     "syn-proxy-bare": _syn_proxy(),
+    "syn-proxy-midpath": _syn_proxy_beside_captures,
     "denied-stamps": _denied_stamps,
     "nat64": _translated,
 }

@@ -24,6 +24,7 @@ from detector.streams.loaded import LoadedPairs
 from detector.streams.sides import Sides
 from detector.streams.summaries import Summaries
 from detector.vantage.capture_sides import (
+    are_both_timed,
     client_nearness,
     first_are_client_sides,
     first_is_client_side,
@@ -206,7 +207,7 @@ class PairedCaptures:
         own = first_is_client_side(first.connection, second.connection)
         if own and self._lean and (own > 0) == (self._lean > 0):
             return own > 0  # whichever is asked first
-        if is_timed(first.connection) and is_timed(second.connection):
+        if are_both_timed(first.connection, second.connection):
             return (own or self._lean) >= 0
         return (self._lean or own) >= 0
 

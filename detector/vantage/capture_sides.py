@@ -7,12 +7,12 @@ way round. The same holds for data and their acknowledgements. Hop limits count 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from detector.streams.known import are_known
+from detector.streams.known import UNKNOWN, are_known
 from detector.streams.summaries import Summaries
 from pepscope.captures.connections import Connection
 from pepscope.captures.direction import DIRECTIONS
@@ -52,6 +52,12 @@ def client_nearness(connection: Connection) -> tuple[float, float]:
     return 0.5, 0.0
 
 
+def are_both_timed(first: Connection, second: Connection) -> bool:
+    """Whether two captures of a connection show by their times which one is nearer: `is_timed` of both, unless their
+    handshakes contradict each other and nothing else says it."""
+    return is_timed(first) and is_timed(second) and not (_contradict(first, second) and _beside(first, second) == 0.0)
+
+
 def is_timed(connection: Connection) -> bool:
     """Whether the connection's own packets show by their times, in both directions, which end was nearer.
 
@@ -65,10 +71,10 @@ def first_is_client_side(first: Connection, second: Connection) -> float:
     near_first, worth_first = client_nearness(first)
     near_second, worth_second = client_nearness(second)
     worth = min(worth_first, worth_second)
-    if worth == FROM_HANDSHAKE and _gaps_contradict(_gaps(first), _gaps(second)):
-        by_hop_limits = _by_hop_limits(first, second)
-        if by_hop_limits != 0.0:
-            return by_hop_limits
+    if _contradict(first, second):
+        compared = _beside(first, second)
+        if compared != 0.0:
+            return compared
     if worth < FROM_HANDSHAKE:
         by_gaps, by_round_trips = _by_equal_gaps(first, second), _by_equal_round_trips(first, second)
         # One of them timed other packets than it seems: copies in another order, or what a capture lacks.
@@ -93,19 +99,36 @@ def first_are_client_sides(
     own = (shares[0] - shares[1]) * FROM_HANDSHAKE
     timed = by_handshake.copy()
     gaps = [(side.numbers("handshake_syn_ack_ns"), side.numbers("handshake_ack_ns")) for side in (first, second)]
-    for row in np.flatnonzero(~by_handshake | (_are_one(first, second) & _gaps_contradict(*gaps))).tolist():
+    numbers = [[side.of_flow(way, "initial_sequence_number") for way in DIRECTIONS] for side in (first, second)]
+    for row in np.flatnonzero(~by_handshake | _gaps_contradict(*gaps) | _is_answered_anew(*numbers)).tolist():
         one, two = connections(row)
-        own[row], timed[row] = first_is_client_side(one, two), is_timed(one) and is_timed(two)
+        own[row], timed[row] = first_is_client_side(one, two), are_both_timed(one, two)
     return own, timed
 
 
-def _are_one(first: Summaries, second: Summaries) -> BoolArray:
-    """Of which connections both captures hold a SYN and a SYN-ACK with the same numbers."""
-    are_one = np.ones(len(first), np.bool_)
-    for direction in DIRECTIONS:
-        one, two = (side.of_flow(direction, "initial_sequence_number") for side in (first, second))
-        are_one &= are_known(one, two) & (one == two)
-    return are_one
+def _contradict(first: Connection, second: Connection) -> bool:
+    """Whether two captures hold handshakes that one path does not explain."""
+    if client_nearness(first)[1] < FROM_HANDSHAKE or client_nearness(second)[1] < FROM_HANDSHAKE:
+        return False
+    gaps_contradict = bool(_gaps_contradict(_gaps(first), _gaps(second)))
+    return gaps_contradict or bool(_is_answered_anew(_numbers(first), _numbers(second)))
+
+
+def _beside(first: Connection, second: Connection) -> float:
+    """As `first_is_client_side`, by what two captures show beside their handshakes."""
+    return _by_hop_limits(first, second) or _by_agreeing_round_trips(first, second)
+
+
+def _numbers(connection: Connection) -> list[int]:
+    """Initial sequence numbers of both directions, `UNKNOWN` where a capture lacks one."""
+    known = [flow.initial_sequence_number for flow in (connection.up, connection.down)]
+    return [UNKNOWN if number is None else number for number in known]
+
+
+def _is_answered_anew(first: Sequence[Any], second: Sequence[Any]) -> Any:
+    """Whether a SYN has one number in both captures and its answer two: a firewall's, or another host's answer."""
+    up, down = ((one != UNKNOWN) & (two != UNKNOWN) for one, two in zip(first, second, strict=True))
+    return up & down & ((first[0] == second[0]) != (first[1] == second[1]))
 
 
 def _gaps(connection: Connection) -> tuple[int, int]:
@@ -149,6 +172,17 @@ def _by_hop_limits(first: Connection, second: Connection) -> float:
             return 0.0
     up, down = first.up.ttl - second.up.ttl, second.down.ttl - first.down.ttl
     return math.copysign(FROM_HOP_LIMITS, up) if up * down > 0 else 0.0
+
+
+def _by_agreeing_round_trips(first: Connection, second: Connection) -> float:
+    """As `first_is_client_side`, by the round trips of data, where one path explains those of both directions.
+
+    Who answers a handshake need not be who acknowledges data: a SYN proxy stands between.
+    """
+    one, two = ((each.up.round_trip_time_min_ns, each.down.round_trip_time_min_ns) for each in (first, second))
+    if None not in (*one, *two) and _gaps_contradict(one, two):
+        return 0.0
+    return _by_equal_round_trips(first, second)
 
 
 def _by_equal_gaps(first: Connection, second: Connection) -> float:

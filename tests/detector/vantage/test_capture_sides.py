@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from detector.streams.summaries import Summaries
-from detector.vantage.capture_sides import first_are_client_sides, first_is_client_side
+from detector.vantage.capture_sides import are_both_timed, first_are_client_sides, first_is_client_side
 from tests.detector.corpus import pairs
 
 MS = 1_000_000
@@ -104,3 +104,58 @@ def test_a_handshake_that_one_path_explains_outweighs_hop_limits(client, server)
     near = hops(pair.client_side.connection, 64, 255, client)
     far = hops(pair.server_side.connection, 255, 64, server)
     assert first_is_client_side(near, far) > 0
+
+
+#: Handshakes and uploads through a SYN proxy: gaps of the handshake, and round trips of data up and down (ms).
+ANSWERED_BEFORE_THE_SERVER = [
+    (((0.046, 46), (46.5, 34.7)), ((0.035, 34.5), (0.02, 81.2))),  # taken at the proxy, and at the server
+    (((2.514, 0.025), (3.78, 0.011)), ((2.547, 0.020), (1.36, 2.34))),  # at the client, and behind the proxy
+]
+
+
+def through_a_syn_proxy(connection, gaps, round_trips, answer):
+    """The connection with these times (ms), and with this number in the SYN-ACK."""
+    up, down = (
+        flow._replace(round_trip_time_min_ns=round(ms * MS))
+        for flow, ms in zip((connection.up, connection.down), round_trips, strict=True)
+    )
+    far, near = (round(ms * MS) for ms in gaps)
+    down = down._replace(initial_sequence_number=answer)
+    return connection._replace(up=up, down=down, handshake_syn_ack_ns=far, handshake_ack_ns=near)
+
+
+@pytest.mark.parametrize(("client", "server"), ANSWERED_BEFORE_THE_SERVER)
+def test_round_trips_of_data_outweigh_a_handshake_that_another_host_answered(client, server):
+    """Neither handshake crosses the path: how near the client seems by them depends on where the proxy stands."""
+    (pair,) = pairs("reg_dl_cubic_lte")
+    near = through_a_syn_proxy(pair.client_side.connection, *client, answer=1)
+    far = through_a_syn_proxy(pair.server_side.connection, *server, answer=2)
+    assert first_is_client_side(near, far) > 0
+    assert first_is_client_side(far, near) < 0
+    for one, two, sign in ((near, far, 1), (far, near, -1)):
+        sides = [Summaries([replace(pair.client_side, connection=each)]) for each in (one, two)]
+        own, are_timed = first_are_client_sides(*sides, lambda _, both=(one, two): both)
+        assert own[0] * sign > 0
+        assert are_timed.all()
+
+
+def test_a_handshake_stands_where_round_trips_contradict_each_other():
+    """A client that delays its acknowledgements of the few data it gets in the capture at the server alone."""
+    (pair,) = pairs("reg_dl_cubic_lte")
+    near = through_a_syn_proxy(pair.client_side.connection, (60, 0.1), (0.1, 50), answer=1)
+    far = through_a_syn_proxy(pair.server_side.connection, (0.1, 60), (60, 60.1), answer=2)
+    assert first_is_client_side(near, far) > 0
+    assert first_is_client_side(far, near) < 0
+
+
+def test_data_of_one_direction_tell_the_captures_apart_beside_such_a_handshake():
+    """The server alone speaks; without any data the capture's other connections say it."""
+    (pair,) = pairs("reg_dl_cubic_lte")
+    near = through_a_syn_proxy(pair.client_side.connection, (0.024, 29.0), (1, 29.2), answer=1)
+    far = through_a_syn_proxy(pair.server_side.connection, (0.042, 43.4), (1, 72.8), answer=2)
+    near, far = (each._replace(up=each.up._replace(round_trip_time_min_ns=None)) for each in (near, far))
+    assert first_is_client_side(near, far) > 0
+    assert first_is_client_side(far, near) < 0
+    assert are_both_timed(near, far)
+    near, far = (each._replace(down=each.down._replace(round_trip_time_min_ns=None)) for each in (near, far))
+    assert not are_both_timed(near, far)
