@@ -15,7 +15,7 @@ from detector.pair import Pair, Vantage
 from detector.streams.known import UNKNOWN
 from detector.streams.sides import Sides
 from pepscope import _core
-from pepscope.captures.packets import Direction, PacketColumns
+from pepscope.captures.packets import Direction, PacketColumns, TcpFlag
 from pepscope.results.evidence.columns import BoolArray, Words, evidence_where
 from pepscope.results.finding import Finding, inapplicable
 from pepscope.results.transfer_findings import TransferFinding
@@ -24,6 +24,9 @@ from pepscope.results.verdicts import Evidence, Number
 NAME = "teardown"
 #: Acknowledged bytes beyond what the receiver got that a capture may owe to lost packets, in segments.
 TOLERATED_SEGMENTS = 10
+
+#: The largest window without the option that scales it (RFC 9293, section 3.1), which a capture may lack.
+LARGEST_UNSCALED_BYTES = 65_535
 
 
 class TeardownFinding(Finding):
@@ -90,7 +93,8 @@ def find_abort(packets: PacketColumns, direction: Direction) -> _core.Abort | No
 
 def _compare(pair: Pair, direction: Direction, sender: Vantage, receiver: Vantage, abort: _core.Abort) -> Evidence:
     seen = _core.abort_at_sender(direction.value, sender.packets)
-    acknowledged = seen.acknowledged_bytes
+    # Numbers far beyond what was sent are another connection's of these ports, whose SYN a capture lost.
+    acknowledged = min(seen.acknowledged_bytes, _acknowledged_bytes(sender.packets, direction))
     reached = abort.reached_bytes + pair.receiver_shift(direction)
     beyond = acknowledged - reached
     # The largest segment stands in for an MSS option that is missing.
@@ -121,6 +125,23 @@ def _compare(pair: Pair, direction: Direction, sender: Vantage, receiver: Vantag
         "The abort reached the sender, and no byte was acknowledged that the receiver had not got.", numbers,
         ("A split point without a queue that forwards aborts looks the same.",),
     )  # fmt: skip
+
+
+def _acknowledged_bytes(packets: PacketColumns, direction: Direction) -> int:
+    """How far a sender's capture shows its stream acknowledged, of what it shows to have been sent (and the FIN).
+
+    The stream ends where more than the receiver's window is missing: a sender is never so far ahead.
+    """
+    is_data = (packets.direction == direction) & (packets.payload_bytes > 0)
+    begins = packets.sequence_offset[is_data]
+    order = np.argsort(begins, kind="stable")
+    ends = np.maximum.accumulate((begins + packets.payload_bytes[is_data])[order])
+    window_bytes = max(LARGEST_UNSCALED_BYTES, int(packets.window_bytes.max(initial=0)))
+    beyond_gaps = np.flatnonzero(begins[order][1:] - ends[:-1] > window_bytes)
+    end = ends[beyond_gaps[0] if len(beyond_gaps) else -1] if len(ends) else 0
+    sent_back = (packets.direction != direction) & (packets.flags & TcpFlag.RST == 0)
+    acknowledged = packets.acknowledgement_offset[sent_back & (packets.acknowledgement_offset <= end + 1)]
+    return max(0, int(acknowledged.max(initial=0)))
 
 
 METHOD = Method(NAME, "teardown", (TeardownFinding, TransferFinding), examine)

@@ -131,8 +131,9 @@ def _grounds(measured: Measured, chosen: BoolArray, nearer: Nearer, path: _Path,
     is_ahead = ticks_finely & (ahead > np.maximum(spared, OWN_SHARE * measured.compared))
     # Where single constraints contradict the one clock it may have been set, and then data show no round trip.
     steady = measured.of_clocks("exact_slack_s") >= -TIMESTAMP_ERROR_S
-    nearer_s = NEARER_SHARE * path.path_s - (TIMESTAMP_ERROR_S + measured.tick_s)
-    is_shorter = steady & np.isfinite(path.path_s) & (measured.of_clocks("round_trip_min_s") < nearer_s)
+    is_known = np.isfinite(path.path_s)
+    nearer_s = NEARER_SHARE * np.where(is_known, path.path_s, 0.0) - (TIMESTAMP_ERROR_S + measured.tick_s)
+    is_shorter = steady & is_known & (measured.of_clocks("round_trip_min_s") < nearer_s)
     accused = (slack_s < -TIMESTAMP_ERROR_S) | nearer.found | is_ahead | is_shorter
     untimed = taken(~np.isfinite(measured.tick_s) | _are_untimed(measured, left & accused))
     contradicted = slack_s < -(TIMESTAMP_ERROR_S + measured.tick_s)

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from detector.method import Observation
 from detector.methods.teardown import METHOD, find_abort
 from detector.pair import Pair
-from pepscope.captures.packets import Direction
+from pepscope.captures.packets import Direction, PacketColumns
 from pepscope.results.verdicts import Evidence, Outcome
 from tests.detector.corpus import RUNS, pairs
 from tests.detector.methods.alone import alone
@@ -28,6 +29,35 @@ def test_an_abort_end_to_end():
     found = alone(METHOD, Observation(pair))
     assert found.finding == "abort-end-to-end"
     assert found.numbers["acknowledged_beyond_bytes"] <= 0
+
+
+def used_again(packets: PacketColumns, later: int, *, held: bool) -> PacketColumns:
+    """The packets of a connection, and of another one of its ports whose numbers lie `later` bytes beyond.
+
+    Of the other one its SYN, and all of its data if not `held`, were lost by the capture.
+    """
+    again = (packets.sequence_offset >= 0) & ((packets.payload_bytes == 0) | held)
+    is_known = packets.acknowledgement_offset >= 0
+    span = int(packets.time_ns[-1]) - int(packets.time_ns[0])
+    changed = {
+        "time_ns": packets.time_ns + span,
+        "sequence_offset": packets.sequence_offset + later,
+        "acknowledgement_offset": packets.acknowledgement_offset + np.where(is_known, later, 0),
+    }
+    columns = {name: getattr(packets, name) for name in PacketColumns.COLUMNS}
+    both = {name: np.concatenate([one, changed.get(name, one)[again]]) for name, one in columns.items()}
+    return PacketColumns(**both)
+
+
+@pytest.mark.parametrize("later", [5_000_000, 1 << 30])
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("run_id", ["reg_dl_abort", "spl_ha_dl_abort"])
+def test_a_later_connection_of_the_same_ports_changes_nothing(run_id, held, later):
+    """The receiver's capture began anew with a SYN that the sender's lost."""
+    (pair,) = pairs(run_id)
+    sender = pair.server_side
+    mixed = replace(sender, packets=used_again(sender.packets, later, held=held))
+    assert examined(replace(pair, server_side=mixed)).finding == examined(pair).finding
 
 
 @pytest.mark.parametrize("run_id", [name for name in RUNS if "abort" not in name])

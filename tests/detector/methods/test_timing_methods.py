@@ -211,3 +211,14 @@ def test_a_clock_that_is_set_fakes_no_foreign_acknowledgements(run_id, at_mobile
     (pair,) = pairs(run_id, how if at_mobile else None, None if at_mobile else how)
     for method in (ack_timing, delayed_ack, progress):
         assert evidence(method, pair).outcome is not Outcome.SPLIT
+
+
+def test_times_that_never_change_beside_data_of_one_direction():
+    """The tick and the path are unknown, as infinite numbers: nothing is computed from one and the other."""
+    (pair,) = pairs("reg_dl_cubic_lte")
+    client = pair.client_side
+    held = (client.packets.direction != Direction.UP) | (client.packets.payload_bytes == 0)
+    columns = {name: getattr(client.packets, name)[held] for name in PacketColumns.COLUMNS}
+    columns["time_ns"] = np.full(held.sum(), client.packets.time_ns[0])
+    still = replace(pair, client_side=replace(client, packets=PacketColumns(**columns)))
+    assert evidence(ack_timing, still).outcome is Outcome.INAPPLICABLE
