@@ -13,6 +13,7 @@ from detector.pair import Pair
 from detector.streams.curves import NEVER
 from detector.streams.loaded import OnDemand, packets_of
 from detector.streams.sides import AlignmentColumns, Sides
+from detector.streams.size_changes import are_moved_within
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array
@@ -99,7 +100,7 @@ def clouds_of(pairs: Sequence[Pair], known_sides: Sides | None = None) -> Clouds
     shares = np.zeros((2, len(pairs)))
     for direction in DIRECTIONS:
         aligned, began = sides.aligned(direction), sides.began(direction)
-        chosen = np.flatnonzero(_can_be_compared(aligned, began))
+        chosen = np.flatnonzero(_can_be_compared(aligned, began) & ~are_moved_within(sides, direction))
         senders, receivers = (sides.clients, sides.servers)[:: 1 if direction is _UP else -1]
         shift = aligned.shift_bytes[chosen]
         places = chosen.tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
@@ -20,11 +20,10 @@ from detector.methods.content.stream_heads import (
 )
 from detector.pair import Pair, StreamAlignment, Vantage
 from detector.pairing.alignment import compare
-from detector.streams.curves import acknowledgements
-from detector.streams.known import UNKNOWN, are_known
-from detector.streams.loaded import packets_of, payload_of
+from detector.streams.known import UNKNOWN
+from detector.streams.loaded import payload_of
 from detector.streams.sides import Sides
-from detector.streams.summaries import Summaries
+from detector.streams.size_changes import GATEWAY_BYTES, size_changes
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array
@@ -37,8 +36,6 @@ FEWEST_PIECES = 3
 #: Share of pieces that agree: above the first the bytes are the same, below the second they are others.
 SAME_SHARE = 0.9
 OTHER_SHARE = 0.5
-#: Application gateways (FTP, SIP behind NAT) replace an address in a control stream and shift what follows.
-GATEWAY_BYTES = 64
 #: What proxies add to a head or take from it, at most: Via, X-Forwarded-For, Age and their like take a few hundred.
 HEAD_CHANGE_BYTES = 1024
 
@@ -220,7 +217,8 @@ def _other_bytes(
         if alignment is not None:
             numbers[f"{name}_pieces_compared"] = alignment.compared
             numbers[f"{name}_pieces_equal"] = alignment.matched
-            if _is_other(alignment):
+            # What a gateway lengthens moves all that follows, which then differs piece by piece: its size says that.
+            if _is_other(alignment) and not _is_gateway(grown_bytes[direction]):
                 return TransferFinding.OTHER_BYTES.evidence(
                     NAME, (1.0 - alignment.matched) * pair.pairing_confidence,
                     f"{100 * (1 - alignment.matched):.0f} % of the compared payload differs between the captures: a "
@@ -229,7 +227,7 @@ def _other_bytes(
                 )  # fmt: skip
     for direction, changed in zip(DIRECTIONS, grown_bytes, strict=True):
         if changed:
-            strong = abs(changed) > GATEWAY_BYTES
+            strong = not _is_gateway(changed)
             return ContentFinding.OTHER_SIZE.evidence(
                 NAME, (0.9 if strong else 0.4) * pair.pairing_confidence,
                 f"The {direction.name.lower()} stream ends {abs(changed)} bytes "
@@ -239,33 +237,10 @@ def _other_bytes(
     return None
 
 
+def _is_gateway(grown_bytes: int | None) -> bool:
+    """Whether a stream grew or shrank by so little as an application gateway changes it."""
+    return grown_bytes is not None and 0 < abs(grown_bytes) <= GATEWAY_BYTES
+
+
 def _is_other(alignment: StreamAlignment) -> bool:
     return alignment.compared >= FEWEST_PIECES and alignment.matched < OTHER_SHARE
-
-
-def size_changes(sides: Sides) -> Int64Array:
-    """Bytes by which streams up and down (rows) grew on the way, from their SYNs to their FINs; `UNKNOWN` unless both
-    captures saw both, and each the acknowledgement of the FIN."""
-    at_client, at_server = _ends(sides.clients, sides.client), _ends(sides.servers, sides.server)
-    grown = np.where(are_known(at_client, at_server), at_server - at_client, UNKNOWN)
-    for way, row in np.argwhere(are_known(grown) & (grown != 0)).tolist():
-        seen = (sides.clients[row], int(at_client[way, row])), (sides.servers[row], int(at_server[way, row]))
-        if not all(_is_acknowledged(vantage, DIRECTIONS[way], end) for vantage, end in seen):
-            grown[way, row] = UNKNOWN
-    down = grown[Direction.DOWN]
-    grown[Direction.DOWN] = np.where(down == UNKNOWN, UNKNOWN, -down)
-    return grown
-
-
-def _is_acknowledged(vantage: Vantage, direction: Direction, end: int) -> bool:
-    """Whether the last acknowledgement of a stream is that of a FIN at `end`: what a damaged packet shows is not, nor
-    one that a tool cut shorter and gave another length."""
-    acknowledged = vantage.derived(acknowledgements, direction).value
-    return len(acknowledged) > 0 and int(acknowledged[-1]) == end + 1
-
-
-def _ends(vantages: Sequence[Vantage], summaries: Summaries) -> Int64Array:
-    """Where FINs stand in streams up and down (rows) of which the beginning is known."""
-    offsets = _core.fin_offsets(packets_of(vantages))
-    began = [summaries.of_flow(direction, "initial_sequence_number") != UNKNOWN for direction in DIRECTIONS]
-    return np.where(began, offsets, UNKNOWN)

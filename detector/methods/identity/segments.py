@@ -9,6 +9,7 @@ from detector.methods.identity.agreement import LEAST_CHANCE
 from detector.streams.known import UNKNOWN
 from detector.streams.loaded import packets_of
 from detector.streams.sides import Sides
+from detector.streams.size_changes import are_moved_within
 from detector.streams.summaries import Summaries
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
@@ -81,8 +82,10 @@ def _window_powers(side: Summaries) -> Int64Array:
 
 
 def _alignments_supported(sides: Sides, direction: Direction) -> BoolArray:
+    """Whether payload or both SYNs support the alignments of streams that lie over each other with one shift."""
     aligned, began = sides.aligned(direction), sides.began(direction)
-    return ((aligned.compared > 0) & (aligned.matched >= 0.5)) | (began[0] & began[1])
+    supported = ((aligned.compared > 0) & (aligned.matched >= 0.5)) | (began[0] & began[1])
+    return supported & ~are_moved_within(sides, direction)
 
 
 def thinning_for(packets: npt.ArrayLike) -> Int64Array:
