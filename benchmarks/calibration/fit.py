@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
+import scipy
 
 from benchmarks.calibration.material import Flow
 from detector.methods import findings as method_findings
@@ -75,7 +75,7 @@ def fit(flows: Sequence[Flow]) -> list[FittedRow]:
         for row in range(len(names))
         for column in range(len(_HYPOTHESES))
     ]
-    found = minimize(loss, written.ravel(), jac=True, method="L-BFGS-B", bounds=bounds)
+    found = scipy.optimize.minimize(loss, written.ravel(), jac=True, method="L-BFGS-B", bounds=bounds)
     table = found.x.reshape(written.shape)
     return [
         FittedRow(

@@ -7,10 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.inspection import permutation_importance
-from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import GroupKFold
 from threadpoolctl import threadpool_limits
 
 Floats = npt.NDArray[np.float64]
@@ -58,6 +54,11 @@ def score(table: Table, *, seed: int = 1, most_features: int = 15) -> Score:
 
 
 def _score(table: Table, seed: int, most_features: int) -> Score:
+    # scikit-learn takes a second to import, and every worker of the tests imports this module.
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.inspection import permutation_importance
+    from sklearn.model_selection import GroupKFold
+
     judged = np.zeros(len(table.values))
     lost = np.zeros(len(table.names))
     for train, test in GroupKFold(_FOLDS, shuffle=True, random_state=seed).split(
@@ -76,7 +77,7 @@ def _score(table: Table, seed: int, most_features: int) -> Score:
     order = np.argsort(-lost)[:most_features]
     return Score(
         rows=len(table.values),
-        area=float(roc_auc_score(table.is_simulated, judged)),
+        area=_area(table.is_simulated, judged),
         interval=_interval(table, judged, seed),
         features=tuple((table.names[at], float(lost[at])) for at in order if lost[at] > 0.001),
     )
@@ -90,7 +91,7 @@ def alone(table: Table, *, most_features: int = 20) -> tuple[tuple[str, float], 
         column = table.values[:, at]
         is_missing = np.isnan(column)
         filled = np.where(is_missing, np.nanmin(column) - 1 if not is_missing.all() else 0.0, column)
-        area = float(roc_auc_score(table.is_simulated, filled))
+        area = _area(table.is_simulated, filled)
         areas.append((name, max(area, 1 - area)))
     return tuple(sorted(areas, key=lambda pair: -pair[1])[:most_features])
 
@@ -102,6 +103,13 @@ def _interval(table: Table, judged: Floats, seed: int) -> tuple[float, float]:
     areas = []
     for _ in range(_RESAMPLES):
         rows = np.concatenate([rows_of[group] for group in chance.choice(groups, len(groups))])
-        areas.append(roc_auc_score(table.is_simulated[rows], judged[rows]))
+        areas.append(_area(table.is_simulated[rows], judged[rows]))
     low, high = np.quantile(areas, (0.025, 0.975))
     return float(low), float(high)
+
+
+def _area(truth: npt.NDArray[np.bool_], judged: Floats) -> float:
+    """Under the ROC curve."""
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(truth, judged))

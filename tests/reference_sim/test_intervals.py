@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from scipy import stats
+import scipy
 
 from reference_sim.intervals import mean_interval
 
@@ -13,7 +13,7 @@ from reference_sim.intervals import mean_interval
 def test_it_is_students() -> None:
     values = [4.1, 3.9, 5.0, 4.4, 4.6]
     interval = mean_interval(values)
-    low, high = stats.t.interval(0.95, len(values) - 1, loc=interval.mean, scale=stats.sem(values))
+    low, high = scipy.stats.t.interval(0.95, len(values) - 1, loc=interval.mean, scale=scipy.stats.sem(values))
     assert interval.mean - interval.half_width == pytest.approx(low)
     assert interval.mean + interval.half_width == pytest.approx(high)
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fsspec  # type: ignore[import-untyped]
 import pandas as pd
 import pytest
-import s3fs  # type: ignore[import-untyped]
 
 from detector.corpora.audit import CorpusSummary, audit_captures
 from detector.corpora.remote import shown
@@ -43,7 +43,7 @@ def s3(s3_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def use_s3(monkeypatch: pytest.MonkeyPatch, port: int, secret: str = SECRET) -> None:
     """As a user sets it; s3fs keeps what it connected to before."""
-    s3fs.S3FileSystem.clear_instance_cache()
+    fsspec.get_filesystem_class("s3").clear_instance_cache()
     for name, value in (
         ("ACCESS_KEY_ID", KEY), ("SECRET_ACCESS_KEY", secret), ("ENDPOINT_URL", f"http://127.0.0.1:{port}"),
         ("MAX_ATTEMPTS", "1"), ("EC2_METADATA_DISABLED", "true"),

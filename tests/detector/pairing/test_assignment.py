@@ -6,9 +6,9 @@ import random
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import linear_sum_assignment
 
 from detector.pairing import assignment
 from detector.pairing.assignment import Edge, assign
@@ -85,7 +85,7 @@ def test_components_too_large_to_try_out_are_solved_as_scipy_solves_them() -> No
         )
         edges = [Edge(int(one), int(two), float(table[one, two])) for one, two in np.argwhere(table)]
         assert len(edges) > 1000
-        taken = linear_sum_assignment(table, maximize=True)
+        taken = scipy.optimize.linear_sum_assignment(table, maximize=True)
         assert sum(edges[choice.edge].weight for choice in assign(edges)) == pytest.approx(table[taken].sum())
 
 

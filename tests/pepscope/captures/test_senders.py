@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
+import scipy
 
 from pepscope.captures.capture import Capture, open_capture
 from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Mark, PacketColumns, TcpFlag
@@ -99,7 +99,7 @@ def test_load_responses_are_those_of_the_packets(capture: Capture) -> None:
         assert found.least_ns[row] == min((sample[0] for sample in samples), default=-1)
         times, sizes = [sample[0] for sample in samples], [sample[1] for sample in samples]
         if len(set(times)) > 1 and len(set(sizes)) > 1:
-            assert found.rank_correlation[row] == pytest.approx(float(spearmanr(times, sizes).statistic))
+            assert found.rank_correlation[row] == pytest.approx(float(scipy.stats.spearmanr(times, sizes).statistic))
         else:
             assert np.isnan(found.rank_correlation[row])
         quarter = sorted(sizes)[-max(1, -(-len(sizes) // 4)) :] if sizes else [-1]
