@@ -6,9 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
-from distribution.targets import TARGETS
+from distribution.targets import TARGETS, environment_of
 
 ROOT = Path(__file__).parents[2]
 WORKFLOW = ROOT / ".github" / "workflows" / "release.yml"
@@ -31,6 +32,14 @@ def test_the_workflow_builds_every_target_and_publishes_without_a_token() -> Non
     assert set(jobs["publish"]["needs"]) == {"wheel", "sdist"}
     assert jobs["publish"]["permissions"]["id-token"] == "write"
     assert "secrets." not in WORKFLOW.read_text(encoding="utf-8")
+
+
+def test_c_is_optimised_less_only_where_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CFLAGS", "-O3")
+    monkeypatch.setenv("PEPSCOPE_WHEEL_CFLAGS", "-O1")
+    assert environment_of(TARGETS["manylinux-x86_64"])["CFLAGS"] == "-O1"
+    monkeypatch.delenv("PEPSCOPE_WHEEL_CFLAGS")
+    assert environment_of(TARGETS["manylinux-x86_64"])["CFLAGS"] == "-O3"
 
 
 def test_the_container_runs_as_nobody_special() -> None:
