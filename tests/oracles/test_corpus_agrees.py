@@ -9,6 +9,8 @@ import pytest
 
 from pepscope.captures.capture import Capture, open_capture
 from pepscope.captures.packets import Mark
+from tests.cases import each_value
+from tests.detector.corpus import RUNS, forms
 from tests.oracles.columns import OracleRow, assert_same_packets, grouped_by_connection
 from tests.oracles.second_decoder import dpkt_rows
 from tests.oracles.tshark import tshark_rows, tshark_rows_of_each
@@ -74,7 +76,14 @@ def _assert_old_data(capture: Capture, ours: np.ndarray, theirs: np.ndarray) -> 
     assert abs(int(ours.sum()) - int(theirs.sum())) <= 2 + 0.02 * max(ours.sum(), theirs.sum()), capture.path
 
 
-@pytest.mark.parametrize("name", CAPTURES)
+def _shown(name: str) -> set[tuple[str, str]]:
+    """The form of a capture, and of the connections in it."""
+    run = name.partition(".")[0]
+    return forms(run) | {("end", name.split(".")[1])} if run in RUNS else {("name", name)}
+
+
+# dpkt is asked about fields only, all of which tshark is asked of every capture.
+@pytest.mark.parametrize("name", each_value(CAPTURES, _shown))
 def test_the_corpus_is_read_as_dpkt_reads_it(name: str) -> None:
     path = CORPUS / name
     assert_same_packets(open_capture(str(path)), dpkt_rows(path))
