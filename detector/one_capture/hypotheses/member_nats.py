@@ -50,6 +50,10 @@ ENDS_TLS = 0.1
 #: eight between kernels none closes HTTP in clear, and a ninth does with 1 in 10 (rule of succession).
 _CLOSES_ITSELF, _CLOSES_UNREAD, _ENDS_TLS_AND_CLOSES = 0.1, 0.02, 0.6
 
+#: Of programs that compute as long as a leg, those whose machines are busy with other work as well, so that what they
+#: take varies as legs of any nature do: one group of clients in a hundred, assumed (docs/decisions/160).
+_BUSY_MACHINES = 1 / 6
+
 #: Of hosts that are late in TLS handshakes and otherwise, those that are late in handshakes alone, by what keys take to
 #: compute: assumed.
 _IN_HANDSHAKES_ALONE = 0.3
@@ -174,7 +178,11 @@ def member_nats(
 ) -> MemberNats:
     """What each member's exchanges say by themselves; `speaks_web` is whether it speaks TLS or HTTP, and `habits` what
     they say by each of `HABIT_NATS`. Fronts inside a site have habits as split points in the network have them."""
-    crossing, late_applications = Crossing.of(habits or (nats,)), LateApplication.of(nats, paths)
+    crossing = Crossing.of(habits or (nats,))
+    if habits:
+        # Hosts that take as long as a leg do so once in each first answer as well, or each time anew.
+        nats = nats.by_either(habits[CONNECTED])
+    late_applications = LateApplication.of(nats, paths)
     late = log(priors.late) + _late(nats, late_applications, paths, priors.steady)
     fronts = front_nats(nats, crossing, speaks_web, priors, paths)
     prompt, prompt_handshakes = _prompt(nats, paths), end_nats(nats.handshake, paths)
@@ -354,10 +362,12 @@ def _leg_nats(
 
 
 def _programs(nats: ExchangeNats, said: _Said, handshakes: Floats, keys: Floats, paths: Paths) -> Floats:
-    """`MemberNats.programs`: all is as late as behind a wired leg, or all but closes; and TLS handshakes are prompt
-    (`handshakes`), or libraries compute `keys` for any time before them."""
+    """`MemberNats.programs`: all is as late as behind a wired leg, on a busy machine as behind any, or all but closes;
+    and TLS handshakes are prompt (`handshakes`), or libraries compute `keys` for any time before them."""
     closing_at_once = by_nature(nats.application) + end_nats(nats.closes, paths)[:, None, None]
-    late = np.stack([sum_nats(each[..., :WIRED]) - np.log(WIRED) for each in (said.all, closing_at_once)]) + LEG_NATS
+    steady = np.stack([sum_nats(each[..., :WIRED]) - np.log(WIRED) for each in (said.all, closing_at_once)])
+    varying = np.stack([sum_nats(each + paths.natures[:, None]) for each in (said.all, closing_at_once)])
+    late = np.logaddexp(log(1 - _BUSY_MACHINES) + steady, log(_BUSY_MACHINES) + varying) + LEG_NATS
     return np.concatenate([late + any_time[:, None] for any_time in (handshakes, any_leg(keys))])
 
 

@@ -71,6 +71,16 @@ class ExchangeNats(Struct, frozen=True):
         pairs = [(getattr(self, name), getattr(other, name)) for name in ExchangeNats.__struct_fields__]
         return ExchangeNats(*(_added(own, more) for own, more in pairs))
 
+    def by_either(self, other: ExchangeNats) -> ExchangeNats:
+        """With exchanges that take as long as hidden legs as these say, or as `other` ones `behind` do: one as probable
+        as the other, for all exchanges of a member."""
+        found = []
+        for own, more in ((self.handshake, other.handshake), (self.application, other.application)):
+            either = own.copy()
+            either[:, TimingTables.HIDDEN] = np.logaddexp(own[:, TimingTables.HIDDEN], more) - np.log(2.0)
+            found.append(either)
+        return replace(self, handshake=found[0], application=found[1])
+
     def of(self, members: Ints) -> ExchangeNats:
         """The rows of some members."""
         return ExchangeNats(

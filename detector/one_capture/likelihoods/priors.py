@@ -134,8 +134,8 @@ _OF_CLIENTS = Priors(
     # Of a hundred groups one has devices that delay whatever is said, each in its own way: assumed, half as many as are
     # busy.
     devices=0.01,
-    # As servers' are.
-    programs=0.05,
+    # As servers' are, and one in a hundred on busy machines (`member_nats`).
+    programs=0.06,
     slow_handshakes=0.01,
     # A SYN has passed what would hold it up (`first_packets_held`).
     closes=True,

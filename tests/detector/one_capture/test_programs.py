@@ -43,6 +43,19 @@ def test_no_number_of_clients_and_ports_of_a_program_is_a_split(clients: int, po
     assert of_clients(ExchangeKind.TURN, clients=clients, ports=ports) < LEAST_SPLIT[GroupSide.SERVER]
 
 
+@pytest.mark.parametrize("work_ms", [10.0, 25.0, 60.0])
+@pytest.mark.parametrize("closing_late", [True, False])
+def test_programs_on_busy_machines_are_no_split(work_ms: float, closing_late: bool) -> None:
+    """What else runs there delays each answer by a time of its own, so that they vary as legs of radio links do."""
+    random = np.random.default_rng(1)
+    taken_ms = work_ms + random.exponential(20.0, (20, 7))
+    talks = [
+        Talk("192.0.2.1", [(ExchangeKind.TURN, each) for each in says], close_ms=close if closing_late else None)
+        for *says, close in taken_ms.tolist()
+    ]
+    assert float(judged(talks, at_client=False).groups.split[0]) < LEAST_SPLIT[GroupSide.SERVER]
+
+
 @pytest.mark.parametrize("clients", [2, 6, 20])
 def test_machines_that_each_take_a_time_of_their_own_are_no_split_by_all_their_closes(clients: int) -> None:
     """One program runs on all, so that all compute before they close, or none does."""
