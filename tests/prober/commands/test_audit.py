@@ -211,6 +211,12 @@ def test_runs_begin_at_intervals_that_a_timer_can_wait(interval: str, measured: 
     assert measured.plans == []
 
 
+def test_an_interval_of_nothing_is_refused_for_archives_too(runs: Path):
+    ended = run(audit_module.audit, runs, "--every", "0")
+    assert isinstance(ended.exception, UsageError)
+    assert "--every must be more than 0 s" in str(ended.exception)
+
+
 def test_a_single_run_that_fails_ends_with_its_error(measured: Runs, tmp_path: Path):
     measured.next = [UnreachableError("the server did not answer")]
     ended = run(audit_module.audit, tmp_path / "plan.toml", "-o", tmp_path)
