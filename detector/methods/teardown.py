@@ -93,9 +93,9 @@ def find_abort(packets: PacketColumns, direction: Direction) -> _core.Abort | No
 
 def _compare(pair: Pair, direction: Direction, sender: Vantage, receiver: Vantage, abort: _core.Abort) -> Evidence:
     seen = _core.abort_at_sender(direction.value, sender.packets)
-    # Numbers far beyond what was sent are another connection's of these ports, whose SYN a capture lost.
-    acknowledged = min(seen.acknowledged_bytes, _acknowledged_bytes(sender.packets, direction))
     reached = abort.reached_bytes + pair.receiver_shift(direction)
+    # Numbers far beyond what was sent are another connection's of these ports, whose SYN a capture lost.
+    acknowledged = min(seen.acknowledged_bytes, _acknowledged_bytes(sender.packets, direction, reached))
     beyond = acknowledged - reached
     # The largest segment stands in for an MSS option that is missing.
     segment = receiver.flow(direction.reverse).maximum_segment_size or max(seen.largest_payload_bytes, 1460)
@@ -127,21 +127,24 @@ def _compare(pair: Pair, direction: Direction, sender: Vantage, receiver: Vantag
     )  # fmt: skip
 
 
-def _acknowledged_bytes(packets: PacketColumns, direction: Direction) -> int:
-    """How far a sender's capture shows its stream acknowledged, of what it shows to have been sent (and the FIN).
+def _acknowledged_bytes(packets: PacketColumns, direction: Direction, reached_bytes: int) -> int:
+    """How far a sender's capture shows its stream acknowledged, of what was sent (and the FIN).
 
-    The stream ends where more than the receiver's window is missing: a sender is never so far ahead.
+    Sent is what reached the receiver, and what the capture holds: data, or acknowledgements where it holds no data. The
+    stream ends where more than the receiver's window is missing beyond: a sender is never so far ahead.
     """
     is_data = (packets.direction == direction) & (packets.payload_bytes > 0)
-    begins = packets.sequence_offset[is_data]
+    is_sent_back = (packets.direction != direction) & (packets.flags & TcpFlag.RST == 0)
+    acknowledged = packets.acknowledgement_offset[is_sent_back]
+    begins, payload_bytes = packets.sequence_offset[is_data], packets.payload_bytes[is_data]
+    if not len(begins):
+        begins, payload_bytes = acknowledged, np.zeros(len(acknowledged), payload_bytes.dtype)
     order = np.argsort(begins, kind="stable")
-    ends = np.maximum.accumulate((begins + packets.payload_bytes[is_data])[order])
+    ends = np.maximum.accumulate(np.maximum((begins + payload_bytes)[order], reached_bytes))
     window_bytes = max(LARGEST_UNSCALED_BYTES, int(packets.window_bytes.max(initial=0)))
     beyond_gaps = np.flatnonzero(begins[order][1:] - ends[:-1] > window_bytes)
-    end = ends[beyond_gaps[0] if len(beyond_gaps) else -1] if len(ends) else 0
-    sent_back = (packets.direction != direction) & (packets.flags & TcpFlag.RST == 0)
-    acknowledged = packets.acknowledgement_offset[sent_back & (packets.acknowledgement_offset <= end + 1)]
-    return max(0, int(acknowledged.max(initial=0)))
+    end = ends[beyond_gaps[0] if len(beyond_gaps) else -1] if len(ends) else reached_bytes
+    return max(0, int(acknowledged[acknowledged <= end + 1].max(initial=0)))
 
 
 METHOD = Method(NAME, "teardown", (TeardownFinding, TransferFinding), examine)

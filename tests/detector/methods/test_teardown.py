@@ -60,6 +60,34 @@ def test_a_later_connection_of_the_same_ports_changes_nothing(run_id, held, late
     assert examined(replace(pair, server_side=mixed)).finding == examined(pair).finding
 
 
+def some(packets: PacketColumns, held: np.ndarray) -> PacketColumns:
+    return PacketColumns(**{name: getattr(packets, name)[held] for name in PacketColumns.COLUMNS})
+
+
+@pytest.mark.parametrize("lacks_data", [False, True])
+@pytest.mark.parametrize("run_id", ["reg_dl_abort", "spl_ha_dl_abort"])
+def test_what_the_senders_capture_lost_changes_nothing(run_id, lacks_data):
+    """All data, as where routes differ by direction, or more of them than a window before the receiver ended."""
+    (pair,) = pairs(run_id)
+    packets = pair.server_side.packets
+    reached = find_abort(pair.client_side.packets, Direction.DOWN).reached_bytes
+    is_lost = (packets.direction == Direction.DOWN) & (packets.payload_bytes > 0)
+    if not lacks_data:
+        assert reached * 7 // 8 > packets.window_bytes.max()
+        is_lost &= (packets.sequence_offset > reached // 16) & (packets.sequence_offset < reached * 15 // 16)
+    mixed = replace(pair.server_side, packets=some(packets, ~is_lost))
+    assert examined(replace(pair, server_side=mixed)).finding == examined(pair).finding
+
+
+@pytest.mark.parametrize("run_id", ["reg_dl_abort", "spl_ha_dl_abort"])
+def test_a_later_connection_changes_nothing_where_the_senders_data_were_not_captured(run_id):
+    (pair,) = pairs(run_id)
+    packets = pair.server_side.packets
+    mixed = used_again(some(packets, packets.direction == Direction.UP), 1 << 30, held=False)
+    changed = examined(replace(pair, server_side=replace(pair.server_side, packets=mixed)))
+    assert changed.finding == examined(pair).finding
+
+
 @pytest.mark.parametrize("run_id", [name for name in RUNS if "abort" not in name])
 def test_no_finding_without_abort(run_id):
     for pair in pairs(run_id):
