@@ -41,8 +41,18 @@ def lengthened(records: Records, number: int, place: int, added: int) -> Records
     return with_length(replace(renumbered, data=bytes_shown, held=held, wire=renumbered.wire + more), copies)
 
 
-def verdicts(run: str, directory: Path, added: int) -> list[Verdict]:
-    """Of all connections, where the gateway changes three segments of each with so many."""
+def begun(records: Records, share: float) -> Records:
+    """This share of each connection's packets, the first ones."""
+    kept = np.zeros(len(records), np.bool_)
+    for number in range(records.connections):
+        places = np.flatnonzero(records.connection == number)
+        kept[places[: int(len(places) * share)]] = True
+    return records.take(kept)
+
+
+def verdicts(run: str, directory: Path, added: int, shares: tuple[float, float] = (1.0, 1.0)) -> list[Verdict]:
+    """Of all connections, where the gateway changes three segments of each with so many, and the captures at the client
+    and at the server hold these shares of them."""
     pair = Source(str(TESTS / "fresh"), run).read()
     server = pair.records["server"]
     for number in range(server.connections):
@@ -51,8 +61,8 @@ def verdicts(run: str, directory: Path, added: int) -> list[Verdict]:
             if data.sum() > 7:
                 server = lengthened(server, number, place, added)
     paths = [str(directory / f"{side}.pcap") for side in ("mobile", "server")]
-    for path, records in zip(paths, (pair.records["mobile"], server), strict=True):
-        write(Path(path), records, "raw")
+    for path, records, share in zip(paths, (pair.records["mobile"], server), shares, strict=True):
+        write(Path(path), begun(records, share), "raw")
     return [found.verdict for found in detect(*paths).pairs]
 
 
@@ -66,3 +76,16 @@ def test_a_gateway_ends_no_connection(run, added, tmp_path):
 @pytest.mark.parametrize("run", SPLIT)
 def test_behind_a_gateway_no_split_looks_regular(run, added, tmp_path):
     assert Verdict.REGULAR not in verdicts(run, tmp_path, added)
+
+
+@pytest.mark.parametrize("shares", [(0.9, 0.9), (0.8, 0.7), (0.7, 0.8)])
+@pytest.mark.parametrize("run", REGULAR)
+def test_a_gateway_ends_no_connection_that_captures_show_in_part(run, shares, tmp_path):
+    """No FIN shows how long the streams are: packets that kept their identity lie apart."""
+    assert not any(verdict.is_split for verdict in verdicts(run, tmp_path, 9, shares))
+
+
+@pytest.mark.parametrize("shares", [(0.9, 0.9), (0.8, 0.7), (0.7, 0.8)])
+@pytest.mark.parametrize("run", SPLIT)
+def test_splits_that_captures_show_in_part_stay_splits_behind_a_gateway(run, shares, tmp_path):
+    assert all(verdict.is_split for verdict in verdicts(run, tmp_path, 9, shares))

@@ -159,3 +159,5 @@ def test_data_of_one_direction_tell_the_captures_apart_beside_such_a_handshake()
     assert are_both_timed(near, far)
     near, far = (each._replace(down=each.down._replace(round_trip_time_min_ns=None)) for each in (near, far))
     assert not are_both_timed(near, far)
+    sides = [Summaries([replace(pair.client_side, connection=each)]) for each in (near, far)]
+    assert not first_are_client_sides(*sides, lambda _: (near, far))[1].any()
