@@ -28,6 +28,8 @@ from detector.vantage.capture_sides import (
     client_nearness,
     first_are_client_sides,
     first_is_client_side,
+    handshake_nearness,
+    is_contradicted,
     is_timed,
 )
 from detector.vantage.swapped_sides import swap_guessed_sides
@@ -282,7 +284,8 @@ class PairedCaptures:
         return replace(alone, datagram_leg=leg, pairing_confidence=confidence, pairing_ground=str(Ground.DATAGRAMS))
 
     def _capture_lean(self) -> float:
-        """Whether most pairs put the first capture (positive) or the second nearer to the clients."""
+        """Whether most pairs put the first capture (positive) or the second nearer to the clients; those of which it
+        `is_contradicted` are asked where no other says it."""
         first, second = self._first, self._second
         if second is None:
             return 0.0
@@ -299,9 +302,13 @@ class PairedCaptures:
         if both and isinstance(first, Capture) and isinstance(second, Capture):
             ones, twos = zip(*both, strict=True)
             left, right = Summaries.of_table(SummaryRows(first, ones)), Summaries.of_table(SummaryRows(second, twos))
-            own: list[float] = first_are_client_sides(left, right, connections)[0].tolist()
-            return sum(own)
-        return sum(first_is_client_side(*connections(row)) for row in range(len(both)))
+            own, timed = first_are_client_sides(left, right, connections)
+            is_settled = timed | ~(handshake_nearness(left)[0] & handshake_nearness(right)[0])
+        else:
+            pairs = [connections(row) for row in range(len(both))]
+            own = np.array([first_is_client_side(*each) for each in pairs])
+            is_settled = np.array([not is_contradicted(*each) for each in pairs], np.bool_)
+        return float(own[is_settled].sum()) or float(own.sum())
 
 
 def pair_captures(

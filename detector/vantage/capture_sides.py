@@ -53,9 +53,17 @@ def client_nearness(connection: Connection) -> tuple[float, float]:
 
 
 def are_both_timed(first: Connection, second: Connection) -> bool:
-    """Whether two captures of a connection show by their times which one is nearer: `is_timed` of both, unless their
-    handshakes contradict each other and nothing else says it."""
-    return is_timed(first) and is_timed(second) and not (_contradict(first, second) and _beside(first, second) == 0.0)
+    """Whether two captures of a connection show by their times which one is nearer: `is_timed` of both, unless
+    `is_contradicted`."""
+    return is_timed(first) and is_timed(second) and not is_contradicted(first, second)
+
+
+def is_contradicted(first: Connection, second: Connection) -> bool:
+    """Whether two captures hold handshakes that one path does not explain, and nothing else says which one is nearer.
+
+    What `first_is_client_side` still takes from them may be wrong of all connections alike.
+    """
+    return _contradict(first, second) and _beside(first, second) == 0.0
 
 
 def is_timed(connection: Connection) -> bool:

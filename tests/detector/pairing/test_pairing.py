@@ -284,3 +284,41 @@ def test_what_many_connections_say_makes_no_sure_pair_of_strangers():
     )
     assert pairing_confidence(Ground.PAYLOAD_AND_TIME, aligned, Seen(has_another_answer=False)) == sure
     assert sure >= LEAST_PAIRING_CONFIDENCE > unsure
+
+
+class AnsweredByProxy(WithoutDatagrams):
+    """A capture in which another host answered handshakes, so that they seem to lie the other way round, and of which
+    only the first connection has round trips of data."""
+
+    def __init__(self, source, *, answer):
+        self.path = source.path
+        self._source = source
+        self.connections = [
+            connection._replace(
+                up=connection.up._replace(round_trip_time_min_ns=None),
+                down=connection.down._replace(
+                    initial_sequence_number=answer,
+                    round_trip_time_min_ns=None if place else connection.down.round_trip_time_min_ns,
+                ),
+                handshake_syn_ack_ns=connection.handshake_ack_ns,
+                handshake_ack_ns=connection.handshake_syn_ack_ns,
+            )
+            for place, connection in enumerate(source.connections)
+        ]
+
+    def packets(self, number):
+        return self._source.packets(number)
+
+    def payload(self, number):
+        return self._source.payload(number)
+
+
+@pytest.mark.parametrize("is_mobile_first", [True, False])
+def test_handshakes_that_another_host_answered_do_not_outvote_round_trips(is_mobile_first):
+    files = RUNS["reg_dl_par20"]["files"]
+    mobile, server = (
+        AnsweredByProxy(capture(files[name]["name"]), answer=answer) for answer, name in enumerate(("mobile", "server"))
+    )
+    found = list(pair_captures(*((mobile, server) if is_mobile_first else (server, mobile))))
+    assert len(found) > 1
+    assert all(pair.client_side.capture == mobile.path for pair in found)
