@@ -183,14 +183,18 @@ def _by_hop_limits(first: Connection, second: Connection) -> float:
 
 
 def _by_agreeing_round_trips(first: Connection, second: Connection) -> float:
-    """As `first_is_client_side`, by the round trips of data, where one path explains those of both directions.
+    """As `first_is_client_side`, by the round trips of data, where one path explains those of both directions; by those
+    of one direction, unless gaps of handshakes that one path explains say otherwise (a capture may lack the first
+    acknowledgement).
 
     Who answers a handshake need not be who acknowledges data: a SYN proxy stands between.
     """
     one, two = ((each.up.round_trip_time_min_ns, each.down.round_trip_time_min_ns) for each in (first, second))
-    if None not in (*one, *two) and _gaps_contradict(one, two):
-        return 0.0
-    return _by_equal_round_trips(first, second)
+    compared, gaps = _by_equal_round_trips(first, second), (_gaps(first), _gaps(second))
+    if None not in (*one, *two):
+        return 0.0 if _gaps_contradict(one, two) else compared
+    is_disputed = not _gaps_contradict(*gaps) and (gaps[0][0] > gaps[1][0]) != (compared > 0.0)
+    return 0.0 if is_disputed else compared
 
 
 def _by_equal_gaps(first: Connection, second: Connection) -> float:

@@ -161,3 +161,18 @@ def test_data_of_one_direction_tell_the_captures_apart_beside_such_a_handshake()
     assert not are_both_timed(near, far)
     sides = [Summaries([replace(pair.client_side, connection=each)]) for each in (near, far)]
     assert not first_are_client_sides(*sides, lambda _: (near, far))[1].any()
+
+
+def test_data_of_one_direction_and_gaps_that_one_path_explains_may_dispute():
+    """Behind a firewall that hides numbers the client's capture lost the first acknowledgement of the only answer."""
+    (pair,) = pairs("reg_dl_cubic_lte")
+    near = through_a_syn_proxy(pair.client_side.connection, (60, 0.1), (1, 200), answer=1)
+    far = through_a_syn_proxy(pair.server_side.connection, (10, 50.1), (1, 50), answer=2)
+    near, far = (each._replace(up=each.up._replace(round_trip_time_min_ns=None)) for each in (near, far))
+    assert first_is_client_side(near, far) > 0
+    assert first_is_client_side(far, near) < 0
+    assert not are_both_timed(near, far)
+    near = near._replace(down=near.down._replace(round_trip_time_min_ns=MS // 10))
+    assert first_is_client_side(near, far) > 0
+    assert first_is_client_side(far, near) < 0
+    assert are_both_timed(near, far)
