@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from detector.streams.summaries import Summaries
 from detector.vantage.capture_sides import are_both_timed, first_are_client_sides, first_is_client_side
+from pepscope.captures.connections import Connection
 from tests.detector.corpus import pairs
 
 MS = 1_000_000
@@ -124,19 +125,26 @@ def through_a_syn_proxy(connection, gaps, round_trips, answer):
     return connection._replace(up=up, down=down, handshake_syn_ack_ns=far, handshake_ack_ns=near)
 
 
+def judged_in_columns(near: Connection, far: Connection) -> tuple[float, bool]:
+    """`first_are_client_sides` of this one pair: the nearness, and whether both are timed."""
+    (pair,) = pairs("reg_dl_cubic_lte")
+    first, second = (Summaries([replace(pair.vantages[0], connection=each)]) for each in (near, far))
+    own, are_timed = first_are_client_sides(first, second, lambda _: (near, far))
+    return float(own[0]), bool(are_timed[0])
+
+
 @pytest.mark.parametrize(("client", "server"), ANSWERED_BEFORE_THE_SERVER)
 def test_round_trips_of_data_outweigh_a_handshake_that_another_host_answered(client, server):
     """Neither handshake crosses the path: how near the client seems by them depends on where the proxy stands."""
     (pair,) = pairs("reg_dl_cubic_lte")
-    near = through_a_syn_proxy(pair.client_side.connection, *client, answer=1)
-    far = through_a_syn_proxy(pair.server_side.connection, *server, answer=2)
+    near = through_a_syn_proxy(pair.client_side.connection, client[0], client[1], answer=1)
+    far = through_a_syn_proxy(pair.server_side.connection, server[0], server[1], answer=2)
     assert first_is_client_side(near, far) > 0
     assert first_is_client_side(far, near) < 0
-    for one, two, sign in ((near, far, 1), (far, near, -1)):
-        sides = [Summaries([replace(pair.client_side, connection=each)]) for each in (one, two)]
-        own, are_timed = first_are_client_sides(*sides, lambda _, both=(one, two): both)
-        assert own[0] * sign > 0
-        assert are_timed.all()
+    assert judged_in_columns(near, far)[0] > 0
+    assert judged_in_columns(far, near)[0] < 0
+    assert judged_in_columns(near, far)[1]
+    assert judged_in_columns(far, near)[1]
 
 
 def test_a_handshake_stands_where_round_trips_contradict_each_other():
@@ -159,8 +167,7 @@ def test_data_of_one_direction_tell_the_captures_apart_beside_such_a_handshake()
     assert are_both_timed(near, far)
     near, far = (each._replace(down=each.down._replace(round_trip_time_min_ns=None)) for each in (near, far))
     assert not are_both_timed(near, far)
-    sides = [Summaries([replace(pair.client_side, connection=each)]) for each in (near, far)]
-    assert not first_are_client_sides(*sides, lambda _: (near, far))[1].any()
+    assert not judged_in_columns(near, far)[1]
 
 
 def test_data_of_one_direction_and_gaps_that_one_path_explains_may_dispute():
