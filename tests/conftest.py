@@ -40,40 +40,42 @@ else:
     settings.load_profile("repeatable")
     pytest.MonkeyPatch().setattr("hypothesis.internal.conjecture.providers.is_local_module_file", lambda path: False)
 
-#: Files that take longest, the longest first. Workers begin with them: one that began last would run alone at the end.
+#: Files that take longest: one that began last would run alone at the end. Workers begin with them, with those that
+#: compute and those that mostly wait in turns, so that processors have work meanwhile.
 LONGEST_FIRST = (
     "packaging/test_distribution.py",
-    "reference_sim/test_extending.py",
     "prober/check/test_paths.py",
+    "reference_sim/test_extending.py",
     "prober/check/test_delays.py",
+    "papers/test_hu_and_wei.py",
     "pepscope/processes/test_cluster.py",
     "detector/corpora/test_bad_input.py",
+    "oracles/test_corpus_agrees.py",
     "end_to_end/audits/test_providers.py",
     "prober/experiments/live_path/test_end_to_end.py",
+    "fresh/test_fresh_captures.py",
     "prober/experiments/live_path/test_split.py",
     "prober/experiments/live_path/test_intermediaries.py",
+    "prober/anonymise/test_sharing.py",
     "end_to_end/test_proxies_on_live_paths.py",
     "end_to_end/test_reference_proxy.py",
-    "prober/anonymise/test_sharing.py",
-    "detector/test_detect_command.py",
+    "detector/one_capture/test_changed_captures.py",
     "end_to_end/audits/test_no_split.py",
     "end_to_end/audits/test_other_proxies.py",
+    "metamorphic/test_changes.py",
     "prober/experiments/live_path/test_local_acknowledgement.py",
     "prober/experiments/live_path/test_firewalls.py",
     "metamorphic/test_slice.py",
-    "oracles/test_corpus_agrees.py",
     "prober/run/test_interrupted_runs.py",
     "prober/run/test_path_away.py",
+    "detector/test_detect_command.py",
     "prober/commands/test_tutorial.py",
-    "papers/test_ren_lin.py",
-    "papers/test_hu_and_wei.py",
-    "papers/test_jersey.py",
     "end_to_end/audits/test_own_proxies.py",
+    "papers/test_ren_lin.py",
+    "papers/test_jersey.py",
     "end_to_end/test_audit.py",
     "end_to_end/test_emulate.py",
     "reports/test_page.py",
-    "fresh/test_fresh_captures.py",
-    "metamorphic/test_changes.py",
 )
 
 

@@ -37,8 +37,8 @@ MOST_SENDINGS = (2, 3, 4, 6, 8, 11, 16, 31)
 
 def experiments(effort: Effort) -> Sequence[Experiment]:
     """All campaigns; with reduced effort, the sizes and rates that the statements need."""
-    repeats = effort.of(4, 12, 100)
-    few = effort.of(3, 8, 40)
+    repeats = effort.of(3, 12, 100)
+    few = effort.of(2, 8, 40)
     reduced = effort is Effort.REDUCED
     return (
         _experiment("gain", variants=_proxies(SECOND_TABLE, 1460), repeats=repeats, sizes=SIZES),
