@@ -286,6 +286,11 @@ def test_what_many_connections_say_makes_no_sure_pair_of_strangers():
     assert sure >= LEAST_PAIRING_CONFIDENCE > unsure
 
 
+def _first(place, flow):
+    """The least round trip of a flow of the first connection."""
+    return None if place else flow.round_trip_time_min_ns
+
+
 class AnsweredByProxy(WithoutDatagrams):
     """A capture in which another host answered handshakes, so that they seem to lie the other way round, and of which
     only the first connection has round trips of data."""
@@ -295,10 +300,9 @@ class AnsweredByProxy(WithoutDatagrams):
         self._source = source
         self.connections = [
             connection._replace(
-                up=connection.up._replace(round_trip_time_min_ns=None),
+                up=connection.up._replace(round_trip_time_min_ns=_first(place, connection.up)),
                 down=connection.down._replace(
-                    initial_sequence_number=answer,
-                    round_trip_time_min_ns=None if place else connection.down.round_trip_time_min_ns,
+                    initial_sequence_number=answer, round_trip_time_min_ns=_first(place, connection.down)
                 ),
                 handshake_syn_ack_ns=connection.handshake_ack_ns,
                 handshake_ack_ns=connection.handshake_syn_ack_ns,
