@@ -48,7 +48,8 @@ class Absent(Struct, frozen=True):
 
 
 class Observation(Struct, frozen=True, dict=True):
-    """What the captures show of one connection: the pair and, where it matters, what one capture tells of the other."""
+    """A connection as methods see it: its pair of vantages and, where a method needs it, what one capture tells of the
+    other."""
 
     pair: Pair
     absent: Absent | None = None  # why one of two captures lacks the connection
@@ -144,7 +145,7 @@ class Findings(Struct, frozen=True):
     """A method's evidence on the connections of a context, at most one piece each.
 
     `evidence` already has its sentences; it is in the order of the context, with None for connections without evidence.
-    `columns` are evidence whose sentences are made when somebody reads them.
+    `columns` hold figures instead: results word their sentences when a report or a reader asks for one.
     """
 
     evidence: Sequence[Evidence | None] = ()

@@ -286,8 +286,8 @@ def test_what_many_connections_say_makes_no_sure_pair_of_strangers():
     assert sure >= LEAST_PAIRING_CONFIDENCE > unsure
 
 
-def _first(place, flow):
-    """The least round trip of a flow of the first connection."""
+def _round_trip_ns_of_the_first(place, flow):
+    """The least round trip of a flow of the connection at `place`, known of the first one alone."""
     return None if place else flow.round_trip_time_min_ns
 
 
@@ -300,9 +300,10 @@ class AnsweredByProxy(WithoutDatagrams):
         self._source = source
         self.connections = [
             connection._replace(
-                up=connection.up._replace(round_trip_time_min_ns=_first(place, connection.up)),
+                up=connection.up._replace(round_trip_time_min_ns=_round_trip_ns_of_the_first(place, connection.up)),
                 down=connection.down._replace(
-                    initial_sequence_number=answer, round_trip_time_min_ns=_first(place, connection.down)
+                    initial_sequence_number=answer,
+                    round_trip_time_min_ns=_round_trip_ns_of_the_first(place, connection.down),
                 ),
                 handshake_syn_ack_ns=connection.handshake_ack_ns,
                 handshake_ack_ns=connection.handshake_syn_ack_ns,
